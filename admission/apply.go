@@ -1,0 +1,399 @@
+package admission
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"sluice.dev/sluice/gang"
+	"sluice.dev/sluice/queue"
+)
+
+// Apply changes the state by one event. It is the only way to change a State.
+// Events may be repeated; an observation older than one already applied is ignored.
+func (s *State) Apply(e Event) {
+	switch e := e.(type) {
+	case NodeSeen:
+		s.inv.Put(e.Node)
+		s.reshape()
+	case NodeGone:
+		s.inv.Remove(e.Name)
+		s.reshape()
+	case QueueSeen:
+		s.queues[e.Queue.Quota.Name] = e.Queue
+		s.unrefresh = true
+	case QueueGone:
+		delete(s.queues, e.Name)
+		s.unrefresh = true
+	case ConfigSeen:
+		s.cfg = e.Config
+		s.changes++
+	case WorkloadSeen:
+		s.workloadSeen(e)
+	case WorkloadGone:
+		s.workloadGone(e.Key)
+	case PodSeen:
+		s.podSeen(e.Pod)
+	case PodGone:
+		s.podGone(e.UID)
+	case Assumed:
+		s.assumed(&e.Decision)
+	case Outcome:
+		s.outcome(e)
+	default:
+		panic(fmt.Sprintf("admission: unknown event %T", e))
+	}
+	if s.unrefresh {
+		s.reshape()
+		s.rebuild()
+	}
+}
+
+// reshape forgets what was worked out from nodes and queues as they were.
+func (s *State) reshape() {
+	s.changes++
+	s.empty = nil
+	clear(s.static)
+}
+
+func (s *State) workloadSeen(e WorkloadSeen) {
+	r := s.records[e.Workload.Key]
+	if r != nil && r.w.UID != e.Workload.UID {
+		s.workloadGone(e.Workload.Key)
+		r = nil
+	}
+	if r != nil && (e.Version < r.version || !r.settled && !e.Fresh && e.Version == r.version) {
+		return
+	}
+	if r == nil {
+		r = &record{settled: true, pods: map[string]*podRecord{}}
+		s.records[e.Workload.Key] = r
+		defer s.adopt(r)
+	} else if r.phase == Waiting {
+		s.waiting.Remove(r.w.Key)
+	}
+	r.version, r.settled, r.done = e.Version, true, e.Done
+	s.respec(r, e.Workload)
+	switch {
+	case e.Finished:
+		s.enter(r, Finished, nil)
+	case e.Stopping:
+		s.enter(r, Stopping, nil)
+	case e.Admission != nil:
+		a := *e.Admission
+		a.Plan = aligned(a.Plan, &r.w.Spec)
+		s.enter(r, Admitted, &a)
+	case r.phase == Admitted:
+		s.enter(r, Stopping, nil)
+	case r.phase == Finished:
+		s.enter(r, Waiting, nil)
+	}
+	if r.phase == Stopping && !e.Stopping && e.Admission == nil {
+		s.leaveStopping(r)
+	}
+	s.recount(r)
+	s.enlist(r)
+}
+
+// aligned is the plan with its pod sets in the order of spec. What spec does not
+// know is dropped: such pods are counted where they run until they are gone.
+func aligned(plan gang.Plan, spec *gang.Spec) gang.Plan {
+	out := gang.Empty(spec)
+	for i, ps := range spec.PodSets {
+		for _, set := range plan.Sets {
+			if set.Name == ps.Name {
+				out.Sets[i].Slots = slices.Clone(set.Slots)
+			}
+		}
+	}
+	return out
+}
+
+// respec gives r a new version of its workload. A pod set that vanished while pods
+// of it are counted cannot be told from a mistake, so counting starts anew.
+func (s *State) respec(r *record, w *queue.Workload) {
+	w.Settle()
+	if r.w != nil && r.spec != nil && !sameRequests(r.spec, &w.Spec) {
+		s.uncount(r)
+	}
+	r.w = w
+}
+
+// enter moves r to a phase, with the admission it has there.
+func (s *State) enter(r *record, p Phase, a *Admission) {
+	if p == Admitted && r.phase == Admitted && r.admission != nil && r.admission.Stamp() == a.Stamp() {
+		a.At = r.admission.At // the cluster keeps whole seconds
+	} else if p == Admitted {
+		r.broken, r.grown, r.whole = time.Time{}, a.At, false
+	}
+	if p != r.phase {
+		s.changes++
+		r.reason, r.told = Reason{}, ""
+	}
+	if p != Waiting {
+		r.blocked = time.Time{}
+	}
+	r.phase, r.admission = p, a
+}
+
+// leaveStopping lets r wait again once none of its pods is left on a node that is
+// in order. On a lost node a pod may seem to exist for long; it stays charged, but
+// does not keep its gang from running elsewhere.
+func (s *State) leaveStopping(r *record) {
+	for _, p := range r.pods {
+		if p.live() {
+			if n := s.inv.Node(p.Node); n != nil && !n.Lost() {
+				return
+			}
+		}
+	}
+	s.enter(r, Waiting, nil)
+}
+
+func (s *State) workloadGone(key string) {
+	r := s.records[key]
+	if r == nil {
+		return
+	}
+	s.waiting.Remove(key)
+	delete(s.records, key)
+	s.enter(r, Finished, nil)
+	r.deleted = true
+	s.recount(r)
+	if len(r.held) > 0 {
+		s.gone++
+		s.records[fmt.Sprintf("%s (deleted %d)", key, s.gone)] = r
+	}
+	for uid, p := range r.pods {
+		if !p.live() {
+			delete(s.pods, uid)
+		}
+	}
+	s.changes++
+}
+
+// adopt counts pods for r that were seen before it.
+func (s *State) adopt(r *record) {
+	for _, uid := range s.orphansOf(r.w.Key) {
+		p := s.pods[uid]
+		s.drop(p)
+		p.owner = r
+		r.pods[uid] = p
+	}
+	s.recount(r)
+}
+
+func (s *State) orphansOf(key string) []string {
+	var uids []string
+	for uid, p := range s.pods {
+		if p.owner == nil && p.Workload == key {
+			uids = append(uids, uid)
+		}
+	}
+	slices.Sort(uids)
+	return uids
+}
+
+func (s *State) podSeen(p Pod) {
+	old := s.pods[p.UID]
+	if old != nil && p.Version < old.Version {
+		return
+	}
+	if old == nil {
+		old = &podRecord{}
+		if r := s.records[p.Workload]; p.Workload != "" && r != nil {
+			old.owner = r
+			r.pods[p.UID] = old
+		}
+		s.pods[p.UID] = old
+	} else if old.owner == nil {
+		s.drop(old)
+	} else if old.Node != "" && p.Node == "" && p.Phase == PodGated && p.Version == old.Version {
+		return // the release was sent; this is what the pod was before
+	}
+	old.Pod = p
+	if old.owner == nil {
+		s.hold(old)
+		return
+	}
+	s.podChanged(old.owner)
+}
+
+func (s *State) podGone(uid string) {
+	p := s.pods[uid]
+	if p == nil {
+		return
+	}
+	delete(s.pods, uid)
+	if p.owner == nil {
+		s.drop(p)
+		return
+	}
+	if p.Phase == PodSucceeded && p.owner.current(p) {
+		// It ended well and was cleaned up: its place stays given back.
+		p.owner.markDone(p.Set)
+	}
+	delete(p.owner.pods, uid)
+	s.podChanged(p.owner)
+}
+
+// markDone remembers that a pod of the set ended well though it no longer exists.
+func (r *record) markDone(set string) {
+	n := r.doneOf(r.setIndex(set))
+	if r.done[set] < n {
+		done := map[string]int{set: n}
+		for k, v := range r.done {
+			if k != set {
+				done[k] = v
+			}
+		}
+		r.done = done
+	}
+}
+
+func (s *State) podChanged(r *record) {
+	s.recount(r)
+	switch {
+	case r.deleted && len(r.held) == 0:
+		for key, x := range s.records {
+			if x == r {
+				delete(s.records, key)
+			}
+		}
+	case r.phase == Stopping && r.settled:
+		s.leaveStopping(r)
+		s.enlist(r)
+	}
+}
+
+// hold counts a pod without a workload: its room, and its queue if it names one.
+func (s *State) hold(p *podRecord) {
+	if !p.live() {
+		return
+	}
+	s.inv.Take(p.Node, p.Request)
+	if name := p.orphanQueue(); name != "" {
+		s.charge(name, p.Request)
+	}
+}
+
+// drop is the reverse of hold.
+func (s *State) drop(p *podRecord) {
+	if !p.live() {
+		return
+	}
+	s.inv.Give(p.Node, p.Request)
+	if name := p.orphanQueue(); name != "" {
+		s.release(name, p.Request)
+	}
+	s.changes++
+}
+
+func (s *State) assumed(d *Decision) {
+	for i := range d.Admit {
+		a := d.Admit[i]
+		r := s.mustRecord(a.Key)
+		r.assume()
+		s.enter(r, Admitted, &a)
+		s.recount(r)
+		s.enlist(r)
+	}
+	for i := range d.Move {
+		a := d.Move[i]
+		r := s.mustRecord(a.Key)
+		if gang.Total(a.Plan.Sizes()) > gang.Total(r.admission.Plan.Sizes()) {
+			r.grown = d.At
+		}
+		r.assume()
+		r.admission = &a
+		s.recount(r)
+	}
+	for _, e := range d.Evict {
+		r := s.mustRecord(e.Key)
+		r.assume()
+		s.enter(r, Stopping, nil)
+		s.recount(r)
+	}
+	for _, rel := range d.Release {
+		if p := s.pods[rel.UID]; p != nil && p.owner != nil {
+			p.Node, p.Phase, p.Stamp = rel.Node, PodPlaced, rel.Stamp
+			s.recount(p.owner)
+		}
+	}
+	for _, m := range d.Marks {
+		if r := s.records[m.Key]; r != nil {
+			r.blocked, r.broken, r.whole = m.Blocked, m.Broken, m.Whole
+		}
+	}
+	for _, v := range d.Verdicts {
+		if r := s.records[v.Key]; r != nil {
+			r.reason, r.told = v.Reason, v.Text
+		}
+	}
+	s.nominees = d.Nominees
+}
+
+// assume remembers what r is now, in case the write that follows is refused.
+func (r *record) assume() {
+	r.before, r.settled = &reversal{r.phase, r.admission}, false
+}
+
+func (s *State) outcome(o Outcome) {
+	if o.Act == ActRelease {
+		s.released(o)
+		return
+	}
+	r := s.records[o.Key]
+	if r == nil {
+		return
+	}
+	switch o.Result {
+	case Committed:
+		r.refused = 0
+		r.version = max(r.version, o.Version)
+		r.settled = o.Version > 0
+	case Refused:
+		r.refused++
+		s.refused(r, o)
+	case Unknown:
+		// Counted as done until the workload is seen again.
+	}
+}
+
+// refused takes back what was assumed and lets the workload wait before its next try.
+func (s *State) refused(r *record, o Outcome) {
+	r.settled = true
+	r.retry = o.At.Add(s.backoff(r.refused))
+	if r.before != nil {
+		s.enter(r, r.before.phase, r.before.admission)
+		r.before = nil
+	}
+	s.recount(r)
+	s.enlist(r)
+	s.changes++
+}
+
+func (s *State) backoff(n int) time.Duration {
+	d := s.cfg.RetryBase
+	for range n - 1 {
+		if d *= 2; d >= s.cfg.RetryMost {
+			return s.cfg.RetryMost
+		}
+	}
+	return d
+}
+
+func (s *State) released(o Outcome) {
+	p := s.pods[o.Key]
+	if p == nil || p.owner == nil {
+		return
+	}
+	switch o.Result {
+	case Committed:
+		p.Version = max(p.Version, o.Version)
+	case Refused:
+		p.Node, p.Phase, p.Stamp = "", PodGated, 0
+		s.recount(p.owner)
+	case Unknown:
+	}
+}

@@ -1,0 +1,377 @@
+package admission
+
+import (
+	"slices"
+	"time"
+
+	"sluice.dev/sluice/gang"
+	"sluice.dev/sluice/queue"
+	"sluice.dev/sluice/quota"
+)
+
+// Cycle decides what to do at now. It leaves the state as it was: everything is
+// tried on the state's own books under a mark and undone before it returns.
+//
+// The order is that of the rules: broken gangs are mended first, since their place
+// is theirs; gated pods of admitted gangs are released; claims for which victims
+// stop come before others; then the best next claim, again and again; at last
+// elastic gangs grow into what nobody wants.
+func Cycle(s *State, now time.Time) Decision {
+	p := newPass(s, now)
+	defer p.close()
+	p.mend()
+	p.release()
+	p.handOver()
+	p.contest()
+	p.grow()
+	p.explain()
+	return p.d
+}
+
+// pass is one cycle: the state, the books it tries on, and what it decided so far.
+type pass struct {
+	s     *State
+	now   time.Time
+	d     Decision
+	inv   *gang.Inventory
+	today *quota.Ledger // what is charged now, with what this pass admits
+	// later is what is charged once the victims are gone and their nominees have
+	// what they died for. It is the same ledger as long as there are no victims.
+	later *quota.Ledger
+
+	invMark, nowMark int
+	cursor           map[*queue.Group]int
+	failed           map[*queue.Group]Reason
+	stopped          map[string]bool  // strict queues whose first claim cannot go
+	evicted          map[*record]bool // taken back by this pass
+	replaced         map[*record]bool // victims whose nominee is in the later ledger instead
+	moved            map[*record]bool
+	nominated        map[string]bool
+	admitted         map[string]bool
+	keeps            []keep // of reservations
+	arena            *queue.Contest
+}
+
+func newPass(s *State, now time.Time) *pass {
+	s.settle()
+	s.ledger.Recount()
+	p := &pass{
+		s: s, now: now, d: Decision{At: now}, inv: s.inv, today: s.ledger, later: s.ledger,
+		cursor: map[*queue.Group]int{}, failed: map[*queue.Group]Reason{},
+		stopped: map[string]bool{}, evicted: map[*record]bool{}, replaced: map[*record]bool{}, moved: map[*record]bool{}, nominated: map[string]bool{}, admitted: map[string]bool{},
+	}
+	p.invMark, p.nowMark = s.inv.Mark(), s.ledger.Mark()
+	return p
+}
+
+func (p *pass) close() {
+	p.s.inv.Undo(p.invMark)
+	p.s.ledger.Undo(p.nowMark)
+}
+
+// contest admits the best next claim until none is left that can be.
+func (p *pass) contest() {
+	p.arena = queue.NewContest(p.later, p.priority, p.head)
+	for {
+		claim := p.arena.Best()
+		if claim.Workload == nil {
+			return
+		}
+		p.try(claim)
+		p.arena.Changed(claim.Leaf)
+	}
+}
+
+func (p *pass) priority(id int) int64 {
+	if q := p.s.queues[p.s.tree.Name(id)]; q != nil {
+		return q.Priority
+	}
+	return 0
+}
+
+// head is the next workload of a leaf, and what its queue would be charged for it.
+func (p *pass) head(leaf int) (*queue.Workload, quota.Resources) {
+	name := p.s.tree.Name(leaf)
+	q := p.s.queues[name]
+	if q == nil || q.Closed || p.stopped[name] || p.s.tree.Ghost(leaf) {
+		return nil, nil
+	}
+	var best *queue.Workload
+	for _, g := range p.s.waiting.Groups(name) {
+		w := p.member(g)
+		if w == nil || best != nil && queue.Compare(best, w) < 0 {
+			continue
+		}
+		if _, bad := p.failed[g]; !bad {
+			best = w
+		}
+	}
+	if best == nil {
+		return nil, nil
+	}
+	return best, q.Choices()[0].Charge(best.Least())
+}
+
+// member is the next workload of a group that may be tried in this pass, or nil.
+func (p *pass) member(g *queue.Group) *queue.Workload {
+	for i := p.cursor[g]; i < len(g.Members); i++ {
+		w := g.Members[i]
+		r := p.s.records[w.Key]
+		if !p.admitted[w.Key] && !p.nominated[w.Key] && !p.waits(r) {
+			p.cursor[g] = i
+			return w
+		}
+	}
+	p.cursor[g] = len(g.Members)
+	return nil
+}
+
+// waits says whether r sits out this pass: its next try is later, or a write about
+// it has not been answered yet.
+func (p *pass) waits(r *record) bool {
+	return !r.settled || r.w.After.After(p.now) || r.retry.After(p.now)
+}
+
+// try admits the claim, or makes room for it, or reserves it, or sets its shape
+// aside with the reason why.
+func (p *pass) try(c queue.Claim) {
+	r := p.s.records[c.Workload.Key]
+	q := p.s.queues[c.Workload.Queue]
+	g := p.group(c.Workload)
+	if gang.Total(c.Workload.Spec.Sizes()) == 0 {
+		p.admitted[c.Workload.Key] = true
+		p.d.Finish = append(p.d.Finish, c.Workload.Key)
+		return
+	}
+	if why := p.standing(r, q.Quota.Name); why.Code != "" {
+		p.failed[g] = why
+		// What can never go must not stop a strict queue for ever.
+		p.stopped[q.Quota.Name] = q.Strict && why.Code != NeverFits
+		return
+	}
+	var offers []offer
+	for _, f := range q.Choices() {
+		o := p.offer(r, c.Leaf, f)
+		if o.fits {
+			p.admit(r, c.Leaf, o)
+			return
+		}
+		offers = append(offers, o)
+	}
+	if p.preempt(r, c.Leaf, q, offers) {
+		return
+	}
+	p.reserve(r, c.Leaf, offers)
+	p.failed[g] = p.shortReason(r, c.Leaf, offers)
+	if q.Strict {
+		p.stopped[q.Quota.Name] = true
+	}
+}
+
+func (p *pass) group(w *queue.Workload) *queue.Group {
+	for _, g := range p.s.waiting.Groups(w.Queue) {
+		if g.Shape == w.Shape() {
+			return g
+		}
+	}
+	panic("admission: a claim of " + w.Key + " that is in no group")
+}
+
+// offer is what one flavor has for a claim now.
+type offer struct {
+	flavor *queue.Flavor
+	spec   *gang.Spec
+	charge quota.Resources // for the minimum
+	fits   bool
+	plan   gang.Plan
+	lack   *quota.Lack     // quota is missing
+	short  *gang.Shortfall // places are missing
+	behind string          // it would fit, were it not for this claim's reservation
+}
+
+// offer looks for room for r's minimum, and takes nothing.
+func (p *pass) offer(r *record, leaf int, f *queue.Flavor) offer {
+	o := offer{flavor: f, spec: f.Spec(&r.w.Spec), charge: f.Charge(r.w.Least())}
+	if lack, ok := p.fits(leaf, o.charge); !ok {
+		o.lack = &lack
+		return o
+	}
+	if bound, ok := p.pinnedFits(r, leaf, o.charge); !ok {
+		o.lack = &bound
+		return o
+	}
+	sizes := r.w.LeastSizes()
+	end := p.endOf(r.w)
+	if by := p.keptQuota(leaf, o.charge, end); by != "" {
+		o.behind = by
+		return o
+	}
+	unmark := p.takeKeeps(end)
+	o.plan, o.short = gang.Place(p.inv, o.spec, sizes)
+	unmark()
+	if o.short != nil && len(p.keeps) > 0 {
+		if _, short := gang.Place(p.inv, o.spec, sizes); short == nil {
+			o.behind, o.short = p.keeps[0].key, nil
+		}
+	}
+	o.fits = o.short == nil && o.behind == ""
+	return o
+}
+
+// fits asks both ledgers: what is charged now, and what will be once victims are
+// gone and their nominees are in.
+func (p *pass) fits(leaf int, charge quota.Resources) (quota.Lack, bool) {
+	if lack, ok := p.today.Fits(leaf, charge); !ok {
+		return lack, false
+	}
+	if p.later != p.today {
+		return p.later.Fits(leaf, charge)
+	}
+	return quota.Lack{}, true
+}
+
+// pinnedFits keeps the work of a queue that nobody may take back within what the
+// queue owns.
+func (p *pass) pinnedFits(r *record, leaf int, charge quota.Resources) (quota.Lack, bool) {
+	if !r.w.Pinned {
+		return quota.Lack{}, true
+	}
+	var used quota.Resources
+	for _, x := range p.s.records {
+		if x.queue == r.w.Queue && x.w.Pinned {
+			used.Add(x.charge)
+		}
+	}
+	for _, a := range p.d.Admit {
+		if x := p.s.records[a.Key]; a.Queue == r.w.Queue && x.w.Pinned {
+			used.Add(p.s.queues[a.Queue].Flavor(a.Flavor).Charge(x.w.Spec.Request(a.Plan.Sizes())))
+		}
+	}
+	own := p.s.tree.Nominal(leaf)
+	for i, v := range charge {
+		if v > 0 && p.s.tree.Counts(i) && quota.Sum(used.At(i), v) > own.At(i) {
+			return quota.Lack{Queue: r.w.Queue, Resource: i, Bound: own.At(i), Used: used.At(i), Asked: v}, false
+		}
+	}
+	return quota.Lack{}, true
+}
+
+// admit takes what o offers, grown to the largest size that fits.
+func (p *pass) admit(r *record, leaf int, o offer) {
+	p.take(leaf, o.spec, o.flavor, o.plan)
+	if r.w.Spec.Elastic() {
+		grown := p.grown(r, leaf, o.spec, o.flavor, o.plan)
+		p.giveBack(leaf, o.spec, o.flavor, o.plan)
+		p.take(leaf, o.spec, o.flavor, grown)
+		o.plan = grown
+	}
+	p.admitted[r.w.Key] = true
+	p.d.Admit = append(p.d.Admit, Admission{
+		Key: r.w.Key, UID: r.w.UID, Queue: r.w.Queue, Flavor: flavorName(o.flavor),
+		Plan: o.plan, At: p.now, Based: r.version,
+	})
+}
+
+func flavorName(f *queue.Flavor) string {
+	if f == nil {
+		return ""
+	}
+	return f.Name
+}
+
+// take charges the plan and takes its places on the pass's books.
+func (p *pass) take(leaf int, spec *gang.Spec, f *queue.Flavor, plan gang.Plan) {
+	p.inv.TakePlan(spec, plan)
+	charge := f.Charge(spec.Request(plan.Sizes()))
+	p.today.Charge(leaf, charge)
+	if p.later != p.today {
+		p.later.Charge(leaf, charge)
+	}
+}
+
+func (p *pass) giveBack(leaf int, spec *gang.Spec, f *queue.Flavor, plan gang.Plan) {
+	p.inv.GivePlan(spec, plan)
+	charge := f.Charge(spec.Request(plan.Sizes()))
+	p.today.Release(leaf, charge)
+	if p.later != p.today {
+		p.later.Release(leaf, charge)
+	}
+}
+
+// grown is the plan, which is taken, with as many pods more as quota and room allow.
+func (p *pass) grown(r *record, leaf int, spec *gang.Spec, f *queue.Flavor, plan gang.Plan) gang.Plan {
+	end := p.endOf(r.w)
+	unmark := p.takeKeeps(end)
+	defer unmark()
+	var more quota.Resources
+	return gang.Grow(p.inv, spec, plan, func(set int) bool {
+		next := more.Clone()
+		next.Add(f.Charge(spec.PodSets[set].Request))
+		if _, ok := p.fits(leaf, next); !ok || p.keptQuota(leaf, next, end) != "" {
+			return false
+		}
+		if _, ok := p.pinnedFits(r, leaf, next); !ok {
+			return false
+		}
+		more = next
+		return true
+	})
+}
+
+// endOf is when w ends by its owner's word if it starts now, or zero.
+func (p *pass) endOf(w *queue.Workload) time.Time {
+	if w.Limit == 0 {
+		return time.Time{}
+	}
+	return p.now.Add(w.Limit)
+}
+
+// grow gives elastic gangs that run below their full size what nobody wants, and
+// gangs that were resized while they run the pods they ask for.
+func (p *pass) grow() {
+	for _, r := range p.s.sorted() {
+		if r.phase != Admitted || !r.settled || r.deleted || p.evicted[r] || p.now.Before(r.grown.Add(p.s.cfg.GrowEvery)) {
+			continue
+		}
+		a := r.admission
+		leaf, ok := p.s.tree.ID(a.Queue)
+		if !ok || p.s.tree.Ghost(leaf) || !r.wantsMore() {
+			continue
+		}
+		if q := p.s.queues[a.Queue]; q == nil || q.Closed {
+			continue
+		}
+		spec := r.flavor.Spec(&r.w.Spec)
+		plan := a.Plan.Clone()
+		grown := p.grown(r, leaf, spec, r.flavor, plan)
+		if gang.Total(grown.Sizes()) == gang.Total(plan.Sizes()) {
+			continue
+		}
+		more := difference(grown, plan)
+		p.take(leaf, spec, r.flavor, more)
+		b := *a
+		b.Plan, b.Based = grown, r.version
+		p.d.Move = append(p.d.Move, b)
+	}
+}
+
+// wantsMore says whether the plan names fewer places than the gang asks for.
+func (r *record) wantsMore() bool {
+	for i, n := range r.admission.Plan.Sizes() {
+		if n < r.w.Spec.PodSets[i].Count {
+			return true
+		}
+	}
+	return false
+}
+
+// difference is what a has beyond b, which is part of a.
+func difference(a, b gang.Plan) gang.Plan {
+	d := a.Clone()
+	for i, set := range b.Sets {
+		for _, slot := range slices.Clone(set.Slots) {
+			d.Add(i, slot.Node, -slot.Count)
+		}
+	}
+	return d
+}

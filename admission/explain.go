@@ -1,0 +1,309 @@
+package admission
+
+import (
+	"slices"
+	"time"
+
+	"sluice.dev/sluice/gang"
+	"sluice.dev/sluice/queue"
+	"sluice.dev/sluice/quota"
+)
+
+// empty is the cluster without pods, once with all hardware in order and once as
+// it is.
+type empty struct{ sound, asis *gang.Inventory }
+
+// explain says of every workload that waits why it does, if that changed.
+func (p *pass) explain() {
+	for _, name := range p.s.waiting.Queues() {
+		for _, g := range p.s.waiting.Groups(name) {
+			p.explainGroup(name, g)
+		}
+	}
+	for _, r := range p.s.sorted() {
+		if r.phase == Waiting && !r.deleted && !p.s.waiting.Has(r.w.Key) {
+			p.tell(r, p.unlisted(r), "")
+		}
+	}
+}
+
+// unlisted is why a workload is not even in the waiting set.
+func (p *pass) unlisted(r *record) Reason {
+	switch {
+	case r.w.Held:
+		return Reason{Code: Held, Queue: r.w.Queue}
+	case r.w.Invalid != "":
+		return Reason{Code: Invalid, Queue: r.w.Queue, Detail: r.w.Invalid}
+	default:
+		return Reason{Code: Held, Queue: r.w.Queue, Detail: r.w.Gate}
+	}
+}
+
+// explainGroup tells all members of a group. One answer serves them all, but for
+// those whose victims stop and those that sit out.
+func (p *pass) explainGroup(name string, g *queue.Group) {
+	var why Reason
+	var text string
+	for _, w := range g.Members {
+		r := p.s.records[w.Key]
+		switch {
+		case p.admitted[w.Key]:
+		case p.nominated[w.Key]:
+			p.tell(r, Reason{Code: Preempting, Queue: name, Names: p.victimsOf(w.Key)}, "")
+		case !r.settled:
+		case p.waits(r) && p.s.queues[name] != nil:
+			p.tell(r, p.resting(r, name), "")
+		default:
+			if why.Code == "" {
+				why = p.reasonOf(r, name, g)
+				text = p.s.Text(why)
+			}
+			p.tell(r, why, text)
+		}
+	}
+}
+
+func (p *pass) tell(r *record, why Reason, text string) {
+	if text == "" {
+		text = p.s.Text(why)
+	}
+	if text != r.told {
+		p.d.Verdicts = append(p.d.Verdicts, Verdict{Key: r.w.Key, Reason: why, Text: text})
+	}
+	blocks := slices.Contains([]Code{Quota, Preempting, Behind, Fragmented, Capacity}, why.Code)
+	switch {
+	case blocks && r.blocked.IsZero():
+		p.d.Marks = append(p.d.Marks, Mark{Key: r.w.Key, Blocked: p.now})
+	case !blocks && !r.blocked.IsZero() && why.Code != Backoff:
+		p.d.Marks = append(p.d.Marks, Mark{Key: r.w.Key})
+	}
+}
+
+func (p *pass) victimsOf(key string) []string {
+	for _, n := range p.d.Nominees {
+		if n.Key == key {
+			return n.Victims
+		}
+	}
+	return nil
+}
+
+// resting is the reason of a workload that sits out until a later try.
+func (p *pass) resting(r *record, name string) Reason {
+	if why := p.standing(r, name); why.Code != "" {
+		return why
+	}
+	until := r.w.After
+	if r.retry.After(until) {
+		until = r.retry
+	}
+	return Reason{Code: Backoff, Queue: name, Until: until}
+}
+
+// reasonOf is why the members of g wait: what the queue or the empty cluster says;
+// else what this pass found; else, if the pass never came to it, who is before it.
+func (p *pass) reasonOf(r *record, name string, g *queue.Group) Reason {
+	if why := p.standing(r, name); why.Code != "" {
+		return why
+	}
+	if why, ok := p.failed[g]; ok {
+		return why
+	}
+	leaf, _ := p.s.tree.ID(name)
+	for _, f := range p.s.queues[name].Choices() {
+		if lack, ok := p.fits(leaf, f.Charge(r.w.Least())); !ok {
+			return Reason{Code: Quota, Queue: name, Bound: p.bound(&lack, false)}
+		}
+	}
+	return Reason{Code: Behind, Queue: name, Names: p.firstOf(name, r)}
+}
+
+// firstOf names the claim that stops the queue.
+func (p *pass) firstOf(name string, r *record) []string {
+	var best *queue.Workload
+	for _, g := range p.s.waiting.Groups(name) {
+		if w := p.member(g); w != nil && w != r.w && (best == nil || queue.Compare(w, best) < 0) {
+			best = w
+		}
+	}
+	if best == nil {
+		return nil
+	}
+	return []string{best.Key}
+}
+
+// standing is a reason that holds whatever else runs: of the queue, or of the
+// empty cluster. Its Code is "" if there is none.
+func (p *pass) standing(r *record, name string) Reason {
+	q := p.s.queues[name]
+	leaf, known := p.s.tree.ID(name)
+	switch {
+	case q != nil && q.Closed:
+		return Reason{Code: QueueClosed, Queue: name}
+	case q == nil || !known:
+		return Reason{Code: QueueMissing, Queue: name}
+	case p.s.tree.Ghost(leaf):
+		return Reason{Code: QueueMissing, Queue: name, Detail: p.problem(name)}
+	case len(p.s.tree.Children(leaf)) > 0:
+		return Reason{Code: Invalid, Queue: name, Detail: "queue " + name + " has queues under it; submit to one of these"}
+	}
+	why, ok := p.s.static[r.w.Shape()]
+	if !ok {
+		why = p.static(r, leaf, q)
+		p.s.static[r.w.Shape()] = why
+	}
+	return why
+}
+
+// problem is what keeps the queue out of the tree.
+func (p *pass) problem(name string) string {
+	for _, x := range p.s.problems {
+		if len(x) > 6+len(name) && x[:6+len(name)] == "queue "+name {
+			return x
+		}
+	}
+	return ""
+}
+
+// static asks the empty cluster, flavor by flavor, and tells the reason of the
+// flavor that comes nearest.
+func (p *pass) static(r *record, leaf int, q *queue.Queue) Reason {
+	var worst Reason
+	for i, f := range q.Choices() {
+		why := p.staticOf(r, leaf, f)
+		if why.Code == "" {
+			return why
+		}
+		why.Queue = q.Quota.Name
+		if i == 0 || rank(why.Code) > rank(worst.Code) {
+			worst = why
+		}
+	}
+	return worst
+}
+
+func (p *pass) staticOf(r *record, leaf int, f *queue.Flavor) Reason {
+	charge := f.Charge(r.w.Least())
+	if b := p.never(r, leaf, charge); b != nil {
+		return Reason{Code: NeverFits, Bound: b}
+	}
+	if p.s.empty == nil {
+		p.s.empty = &empty{sound: p.inv.Vacant(gang.Relax{Hardware: true}), asis: p.inv.Vacant(gang.Relax{})}
+	}
+	spec, sizes := f.Spec(&r.w.Spec), r.w.LeastSizes()
+	_, short := gang.Place(p.s.empty.sound, spec, sizes)
+	if short == nil {
+		if _, short = gang.Place(p.s.empty.asis, spec, sizes); short == nil {
+			return Reason{}
+		}
+		return Reason{Code: Hardware, Places: p.places(p.s.empty.asis, spec, sizes, short)}
+	}
+	loose, any := p.inv.Vacant(gang.Relax{Labels: true, Hardware: true}), spec.Loosen()
+	if _, never := gang.Place(loose, any, sizes); never != nil {
+		return Reason{Code: NeverFits, Places: p.places(loose, any, sizes, never)}
+	}
+	return Reason{Code: Labels, Places: p.places(p.s.empty.sound, spec, sizes, short)}
+}
+
+// never is the bound that the claim is above whatever else runs, or nil.
+func (p *pass) never(r *record, leaf int, charge quota.Resources) *Bound {
+	for at := leaf; at != -1; at = p.s.tree.Parent(at) {
+		for i, v := range charge {
+			if m := p.s.tree.Max(at, i); v > 0 && m != quota.Unbounded && v > m {
+				return p.bound(&quota.Lack{Queue: p.s.tree.Name(at), Resource: i, Bound: m, Asked: v}, false)
+			}
+		}
+	}
+	if r.w.Pinned {
+		for i, v := range charge {
+			if own := p.s.tree.Nominal(leaf).At(i); v > 0 && p.s.tree.Counts(i) && v > own {
+				return p.bound(&quota.Lack{Queue: r.w.Queue, Resource: i, Bound: own, Asked: v}, true)
+			}
+		}
+	}
+	return nil
+}
+
+func (p *pass) bound(l *quota.Lack, pinned bool) *Bound {
+	return &Bound{Queue: l.Queue, Resource: p.s.Space.Name(l.Resource), Borrow: l.Borrow, Pinned: pinned, Limit: l.Bound, Used: l.Used, Asked: l.Asked}
+}
+
+// shortReason is why this pass could not admit r: of the flavor that came nearest.
+func (p *pass) shortReason(r *record, leaf int, offers []offer) Reason {
+	var best Reason
+	for i, o := range offers {
+		why := p.offerReason(r, o)
+		why.Queue = r.w.Queue
+		if i == 0 || rank(why.Code) > rank(best.Code) {
+			best = why
+		}
+	}
+	return best
+}
+
+func (p *pass) offerReason(r *record, o offer) Reason {
+	switch {
+	case o.lack != nil:
+		return Reason{Code: Quota, Bound: p.bound(o.lack, false)}
+	case o.behind != "":
+		why := Reason{Code: Behind, Names: []string{o.behind}}
+		for _, k := range p.keeps {
+			if k.key == o.behind {
+				why.Until = k.start
+			}
+		}
+		return why
+	}
+	places := p.places(p.inv, o.spec, r.w.LeastSizes(), o.short)
+	code := Capacity
+	if o.spec.Request(r.w.LeastSizes()).Within(gang.Look(p.inv, o.spec).Free) {
+		code = Fragmented
+	}
+	return Reason{Code: code, Places: places}
+}
+
+// places puts numbers to a gang that found no place in v.
+func (p *pass) places(v *gang.Inventory, spec *gang.Spec, sizes []int, short *gang.Shortfall) *Places {
+	look := gang.Look(v, spec)
+	out := &Places{Sets: short.Sets, Level: short.Level, Cut: short.Cut, Excluded: look.Excluded}
+	dim := look.Resource
+	out.Resource = p.s.Space.Name(dim)
+	out.Asked = spec.Request(sizes).At(dim)
+	out.Free = look.Free.At(dim)
+	return out
+}
+
+func rank(c Code) int { return slices.Index(codes, c) }
+
+var codes = []Code{Held, QueueClosed, QueueMissing, Invalid, NeverFits, Labels, Layout, Hardware, Quota, Preempting, Behind, Fragmented, Capacity, Backoff}
+
+// Wake is when a cycle should run again though nothing happens until then; zero is
+// never.
+func (s *State) Wake(now time.Time) time.Time {
+	var at time.Time
+	want := func(t time.Time) {
+		if t.After(now) && (at.IsZero() || t.Before(at)) {
+			at = t
+		}
+	}
+	for _, r := range s.records {
+		switch {
+		case r.deleted:
+		case r.phase == Waiting:
+			want(r.w.After)
+			want(r.retry)
+			if !r.blocked.IsZero() {
+				want(r.blocked.Add(s.cfg.ReserveAfter))
+			}
+		case r.phase == Admitted:
+			if !r.broken.IsZero() {
+				want(r.broken.Add(s.cfg.RecoveryWindow))
+			}
+			if r.wantsMore() {
+				want(r.grown.Add(s.cfg.GrowEvery))
+			}
+			want(r.admission.At.Add(max(s.cfg.MinRuntime, r.w.MinRuntime)))
+		}
+	}
+	return at
+}

@@ -1,0 +1,244 @@
+package admission
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"sluice.dev/sluice/gang"
+)
+
+// Mark is a time that a cycle wants remembered about a workload.
+type Mark struct {
+	Key     string
+	Blocked time.Time // since when its claim is blocked
+	Broken  time.Time // since when it misses pods that it needs
+	Whole   bool      // all pods of its minimum were there once
+}
+
+// mend looks after admitted gangs: places that can no longer be used are moved to
+// other nodes, and gangs that stay incomplete too long, or that their owner holds,
+// are taken back whole.
+func (p *pass) mend() {
+	for _, r := range p.s.sorted() {
+		if r.phase != Admitted || !r.settled || r.deleted {
+			continue
+		}
+		if r.w.Held {
+			p.takeBack(r, Stopped, "")
+			continue
+		}
+		stranded := p.stranded(r)
+		if len(stranded) > 0 && p.move(r, stranded) {
+			stranded = nil
+		}
+		p.judge(r, stranded)
+	}
+}
+
+func (p *pass) takeBack(r *record, c Cause, detail string) {
+	p.evicted[r] = true
+	p.d.Evict = append(p.d.Evict, Eviction{Key: r.w.Key, UID: r.w.UID, Cause: c, Detail: detail, Based: r.version})
+}
+
+// judge decides whether a gang that misses pods is taken back.
+func (p *pass) judge(r *record, stranded []slotKey) {
+	missing := r.missing()
+	m := Mark{Key: r.w.Key, Blocked: r.blocked, Broken: r.broken, Whole: r.whole || missing == 0}
+	lost := r.whole && missing > 0 // it was complete and is not any more
+	switch {
+	case len(stranded) > 0 && r.livePods() == 0 && !r.whole:
+		p.takeBack(r, Misplaced, stranded[0].node)
+		return
+	case lost || len(stranded) > 0:
+		if m.Broken.IsZero() {
+			m.Broken = p.now
+		}
+		if !p.now.Before(m.Broken.Add(p.s.cfg.RecoveryWindow)) {
+			node := ""
+			if len(stranded) > 0 {
+				node = stranded[0].node
+			}
+			p.takeBack(r, Broken, node)
+			return
+		}
+	default:
+		m.Broken = time.Time{}
+	}
+	if m.Broken != r.broken || m.Whole != r.whole {
+		p.d.Marks = append(p.d.Marks, m)
+	}
+}
+
+// livePods counts the pods that r has on nodes now.
+func (r *record) livePods() int {
+	n := 0
+	for _, p := range r.pods {
+		if p.live() && r.current(p) {
+			n++
+		}
+	}
+	return n
+}
+
+// missing is how many pods r lacks of its minimum. Pods that ended well count.
+func (r *record) missing() int {
+	have := make([]int, len(r.w.Spec.PodSets))
+	for _, p := range r.pods {
+		if p.live() && r.current(p) && !p.Stopping {
+			have[r.setIndex(p.Set)]++
+		}
+	}
+	n, total := 0, 0
+	for i, ps := range r.w.Spec.PodSets {
+		have[i] += r.doneOf(i)
+		n += max(0, ps.Min-have[i])
+		total += have[i]
+	}
+	return max(n, r.w.Spec.MinTotal-total)
+}
+
+// open are the places of the plan that no pod has taken yet.
+func (r *record) openSlots() map[slotKey]int {
+	left := r.promised()
+	for _, p := range r.pods {
+		if p.live() && r.current(p) {
+			left[slotKey{r.setIndex(p.Set), p.Node}]--
+		}
+	}
+	for k, n := range left {
+		if n <= 0 {
+			delete(left, k)
+		}
+	}
+	return left
+}
+
+// stranded are the open places on nodes that cannot be used any more: gone, closed,
+// not matching, or holding more than they offer.
+func (p *pass) stranded(r *record) []slotKey {
+	var list []slotKey
+	spec := r.flavor.Spec(&r.w.Spec)
+	for k := range r.openSlots() {
+		if !p.usable(k.node, &spec.PodSets[k.set]) {
+			list = append(list, k)
+		}
+	}
+	slices.SortFunc(list, compareSlots)
+	return list
+}
+
+func compareSlots(a, b slotKey) int {
+	return cmp.Or(cmp.Compare(a.set, b.set), cmp.Compare(a.node, b.node))
+}
+
+// usable says whether a place that is counted on the node can still be taken there.
+func (p *pass) usable(node string, ps *gang.PodSet) bool {
+	n := p.inv.Node(node)
+	if n == nil || !n.Open() {
+		return false
+	}
+	if _, ok := n.Passes(&ps.Filter); !ok {
+		return false
+	}
+	for i, v := range ps.Request {
+		if v > 0 && p.inv.Used(node).At(i) > n.Offer.At(i) {
+			return false
+		}
+	}
+	return true
+}
+
+// move finds other nodes for the stranded places, all of them, and moves the plan.
+func (p *pass) move(r *record, stranded []slotKey) bool {
+	open := r.openSlots()
+	spec := *r.flavor.Spec(&r.w.Spec)
+	spec.PodSets = slices.Clone(spec.PodSets)
+	sizes := make([]int, len(spec.PodSets))
+	plan := r.admission.Plan.Clone()
+	mark := p.inv.Mark()
+	for _, k := range stranded {
+		sizes[k.set] += open[k]
+		plan.Add(k.set, k.node, -open[k])
+		p.inv.Give(k.node, spec.PodSets[k.set].Request.Times(open[k]))
+	}
+	p.hold(&spec, plan)
+	found, short := gang.Place(p.inv, &spec, sizes)
+	p.inv.Undo(mark)
+	if short != nil {
+		return false
+	}
+	for _, k := range stranded {
+		p.inv.Give(k.node, spec.PodSets[k.set].Request.Times(open[k]))
+	}
+	p.inv.TakePlan(&spec, found)
+	for i, set := range found.Sets {
+		for _, slot := range set.Slots {
+			plan.Add(i, slot.Node, slot.Count)
+		}
+	}
+	a := *r.admission
+	a.Plan, a.Based = plan, r.version
+	p.d.Move = append(p.d.Move, a)
+	p.moved[r] = true
+	return true
+}
+
+// hold keeps what is moved in the domain of what stays, if the gang must share one.
+func (p *pass) hold(spec *gang.Spec, stays gang.Plan) {
+	if !spec.Level.Required {
+		return
+	}
+	for _, name := range stays.Nodes() {
+		if n := p.inv.Node(name); n != nil {
+			same := gang.Requirement{Key: spec.Level.Key, Op: gang.In, Values: []string{n.Labels[spec.Level.Key]}}
+			for i := range spec.PodSets {
+				spec.PodSets[i].Filter = spec.PodSets[i].Filter.With([]gang.Requirement{same}, nil)
+			}
+			return
+		}
+	}
+}
+
+// release lets gated pods of admitted gangs go to the places of their plan.
+func (p *pass) release() {
+	for _, r := range p.s.sorted() {
+		if r.phase != Admitted || !r.settled || r.deleted || p.evicted[r] || p.moved[r] {
+			continue
+		}
+		gated := r.gated()
+		if len(gated) == 0 {
+			continue
+		}
+		open := r.openSlots()
+		var slots []slotKey
+		spec := r.flavor.Spec(&r.w.Spec)
+		for k := range open {
+			if p.usable(k.node, &spec.PodSets[k.set]) {
+				slots = append(slots, k)
+			}
+		}
+		slices.SortFunc(slots, compareSlots)
+		for _, pod := range gated {
+			set := r.setIndex(pod.Set)
+			i := slices.IndexFunc(slots, func(k slotKey) bool { return k.set == set && open[k] > 0 })
+			if i < 0 {
+				continue
+			}
+			open[slots[i]]--
+			p.d.Release = append(p.d.Release, Release{UID: pod.UID, Key: pod.Key, Workload: r.w.Key, Node: slots[i].node, Stamp: r.admission.Stamp()})
+		}
+	}
+}
+
+// gated are the pods that wait for their release, oldest name first.
+func (r *record) gated() []*podRecord {
+	var list []*podRecord
+	for _, p := range r.pods {
+		if p.Phase == PodGated && p.Node == "" && !p.Stopping {
+			list = append(list, p)
+		}
+	}
+	slices.SortFunc(list, func(a, b *podRecord) int { return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.UID, b.UID)) })
+	return list
+}

@@ -1,0 +1,422 @@
+package admission
+
+import (
+	"cmp"
+	"slices"
+
+	"sluice.dev/sluice/gang"
+	"sluice.dev/sluice/queue"
+	"sluice.dev/sluice/quota"
+)
+
+// Two workloads never evict each other in turn. Within a queue a victim has
+// strictly lower standing than the claim. Between queues a claim either stays
+// within what its queue owns, and the victim's queue is above what it owns: the
+// victim cannot come back the same way, since it would have to borrow. Or both
+// borrow, and the claim's share after is at most the loser's after: to come back
+// the loser would have to end at or below the claim's queue after losing, but its
+// share would then be above what it is now, and the other's below.
+
+// victim is a gang, or the surplus of one, that could be taken back.
+type victim struct {
+	r     *record
+	queue int64 // priority of its queue
+	part  part  // the dominant part of the hardware that it holds
+}
+
+// part is a fraction of the hardware, compared by cross-multiplying.
+type part struct{ held, total int64 }
+
+func (a part) compare(b part) int {
+	return quota.Share{Above: a.held, Lent: max(a.total, 1), Weight: 1}.Compare(quota.Share{Above: b.held, Lent: max(b.total, 1), Weight: 1})
+}
+
+// compareVictims puts those first that are taken back first.
+func compareVictims(a, b victim) int {
+	return cmp.Or(
+		cmp.Compare(a.queue, b.queue),
+		cmp.Compare(a.r.w.Priority, b.r.w.Priority),
+		a.part.compare(b.part),
+		b.r.admission.At.Compare(a.r.admission.At),
+		b.r.w.Queued.Compare(a.r.w.Queued),
+		cmp.Compare(b.r.w.Key, a.r.w.Key),
+	)
+}
+
+// largestFirst puts the larger holder first among those of equal standing.
+func largestFirst(a, b victim) int {
+	return cmp.Or(
+		cmp.Compare(a.queue, b.queue),
+		cmp.Compare(a.r.w.Priority, b.r.w.Priority),
+		b.part.compare(a.part),
+		compareVictims(a, b),
+	)
+}
+
+// preempt takes gangs back for r, if that makes all of it fit. It tries the
+// flavors in their order and reports whether victims were found.
+func (p *pass) preempt(r *record, leaf int, q *queue.Queue, offers []offer) bool {
+	for _, o := range offers {
+		if o.fits || o.behind != "" {
+			continue
+		}
+		if victims := p.victims(r, leaf, q, o); len(victims) > 0 {
+			p.nominate(r, leaf, o, victims)
+			return true
+		}
+	}
+	return false
+}
+
+// victims finds whom to take back for the offer, or nobody. Both orders of holders
+// are tried, and the better outcome by the rules is taken.
+func (p *pass) victims(r *record, leaf int, q *queue.Queue, o offer) []victim {
+	candidates := p.candidates(r, leaf, q, o)
+	if len(candidates) == 0 {
+		return nil
+	}
+	best := p.enough(r, leaf, q, o, candidates)
+	if len(best) < 2 {
+		return best
+	}
+	slices.SortStableFunc(candidates, largestFirst)
+	if other := p.enough(r, leaf, q, o, candidates); other != nil && compareSets(other, best) < 0 {
+		best = other
+	}
+	return best
+}
+
+// candidates are all gangs that could be taken back for r, in order.
+func (p *pass) candidates(r *record, leaf int, q *queue.Queue, o offer) []victim {
+	var list []victim
+	for _, x := range p.s.sorted() {
+		if x.phase != Admitted || x.deleted || x.w.Pinned || p.evicted[x] || !x.settled || len(x.held) == 0 {
+			continue
+		}
+		if p.now.Before(x.admission.At.Add(max(p.s.cfg.MinRuntime, x.w.MinRuntime))) {
+			continue
+		}
+		if !p.eligible(r, leaf, q, x, o.charge) {
+			continue
+		}
+		id, _ := p.s.tree.ID(x.queue)
+		list = append(list, victim{r: x, queue: p.priority(id), part: p.partOf(x.charge)})
+	}
+	slices.SortFunc(list, compareVictims)
+	return list
+}
+
+// eligible asks what does not depend on who else is taken back.
+func (p *pass) eligible(r *record, leaf int, q *queue.Queue, x *record, charge quota.Resources) bool {
+	if x.queue == r.w.Queue {
+		return lower(q.Within, r.w, x.w)
+	}
+	if q.Reclaim == queue.ReclaimNever || q.Reclaim == queue.ReclaimLower && x.w.Priority >= r.w.Priority {
+		return false
+	}
+	if owner := p.s.queues[x.queue]; owner != nil && owner.Sheltered {
+		return false
+	}
+	id, ok := p.s.tree.ID(x.queue)
+	return ok && id != leaf && shares(x.charge, charge)
+}
+
+func lower(policy queue.Within, claim, x *queue.Workload) bool {
+	switch policy {
+	case queue.WithinNever:
+		return false
+	case queue.WithinNewer:
+		return x.Priority < claim.Priority || x.Priority == claim.Priority && x.Queued.After(claim.Queued)
+	default:
+		return x.Priority < claim.Priority
+	}
+}
+
+// shares says whether both hold or want some of the same.
+func shares(a, b quota.Resources) bool {
+	for i, v := range a {
+		if v > 0 && b.At(i) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// partOf is the largest part of the hardware that r is.
+func (p *pass) partOf(r quota.Resources) part {
+	best := part{0, 1}
+	for i, v := range r {
+		if x := (part{v, p.inv.Total().At(i)}); v > 0 && x.compare(best) > 0 {
+			best = x
+		}
+	}
+	return best
+}
+
+// enough takes candidates in order until the offer fits, then gives back whoever
+// is not needed, the one taken last first. It leaves the books as they were.
+func (p *pass) enough(r *record, leaf int, q *queue.Queue, o offer, candidates []victim) []victim {
+	ledger := p.later
+	invMark, mark := p.inv.Mark(), ledger.Mark()
+	defer func() {
+		p.inv.Undo(invMark)
+		ledger.Undo(mark)
+	}()
+	var taken []victim
+	for _, v := range candidates {
+		if !p.may(leaf, v, o.charge, ledger) {
+			continue
+		}
+		p.lift(v, ledger, -1)
+		taken = append(taken, v)
+		if p.holds(r, leaf, o, ledger) {
+			return p.needed(r, leaf, o, taken, ledger)
+		}
+	}
+	return nil
+}
+
+// needed gives back, last first, every victim without which the offer still fits.
+func (p *pass) needed(r *record, leaf int, o offer, taken []victim, ledger *quota.Ledger) []victim {
+	for i := len(taken) - 1; i >= 0; i-- {
+		p.lift(taken[i], ledger, 1)
+		if p.holds(r, leaf, o, ledger) {
+			taken = slices.Delete(taken, i, i+1)
+		} else {
+			p.lift(taken[i], ledger, -1)
+		}
+	}
+	return taken
+}
+
+// may asks what depends on who was taken back already: between queues the victim's
+// side must be above what it owns while the claim stays within what its side owns;
+// or, both borrowing, the claim's share after must be at most the loser's after.
+func (p *pass) may(leaf int, v victim, charge quota.Resources, ledger *quota.Ledger) bool {
+	if v.r.queue == p.s.tree.Name(leaf) {
+		return true
+	}
+	id, _ := p.s.tree.ID(v.r.queue)
+	gains, loses := p.s.tree.Below(leaf, id)
+	if !ledger.Above(loses, charge) {
+		return false
+	}
+	if ledger.Owns(leaf, charge) && ledger.Owns(gains, charge) {
+		return true
+	}
+	if !p.s.cfg.FairReclaim {
+		return false
+	}
+	mark := ledger.Mark()
+	defer ledger.Undo(mark)
+	ledger.Release(id, v.r.charge)
+	ledger.Charge(leaf, charge)
+	return ledger.Share(gains).Compare(ledger.Share(loses)) <= 0
+}
+
+// lift takes what the victim holds off the books (-1) or puts it back (1).
+func (p *pass) lift(v victim, ledger *quota.Ledger, sign int) {
+	id, _ := p.s.tree.ID(v.r.queue)
+	if sign < 0 {
+		ledger.Release(id, v.r.charge)
+	} else {
+		ledger.Charge(id, v.r.charge)
+	}
+	for _, h := range v.r.holdings() {
+		if sign < 0 {
+			p.inv.Give(h.node, h.amount)
+		} else {
+			p.inv.Take(h.node, h.amount)
+		}
+	}
+}
+
+// holds says whether the offer fits on the books as they are.
+func (p *pass) holds(r *record, leaf int, o offer, ledger *quota.Ledger) bool {
+	if _, ok := ledger.Fits(leaf, o.charge); !ok {
+		return false
+	}
+	if _, ok := p.pinnedFits(r, leaf, o.charge); !ok {
+		return false
+	}
+	_, short := gang.Place(p.inv, o.spec, r.w.LeastSizes())
+	return short == nil
+}
+
+// holding is what a gang takes up on one node.
+type holding struct {
+	node   string
+	amount quota.Resources
+}
+
+// holdings is all that r takes up, by node, in a fixed order.
+func (r *record) holdings() []holding {
+	var list []holding
+	for _, k := range changedSlots(r.held, nil) {
+		amount := r.spec.PodSets[k.set].Request.Times(r.held[k])
+		list = append(list, holding{k.node, amount})
+	}
+	return list
+}
+
+// compareSets orders outcomes: the standing of those taken back, from the highest
+// down; then how much is taken in all; then how many gangs; then the younger.
+func compareSets(a, b []victim) int {
+	for i := range min(len(a), len(b)) {
+		x, y := a[len(a)-1-i], b[len(b)-1-i]
+		if c := cmp.Or(cmp.Compare(x.queue, y.queue), cmp.Compare(x.r.w.Priority, y.r.w.Priority)); c != 0 {
+			return c
+		}
+	}
+	sum := func(set []victim) (r quota.Resources) {
+		for _, v := range set {
+			r.Add(v.r.charge)
+		}
+		return r
+	}
+	x, y := sum(a), sum(b)
+	switch {
+	case !x.Equal(y) && x.Within(y):
+		return -1
+	case !x.Equal(y) && y.Within(x):
+		return 1
+	}
+	return cmp.Compare(len(a), len(b))
+}
+
+// nominate decides that the victims stop, and keeps what they free for r.
+func (p *pass) nominate(r *record, leaf int, o offer, victims []victim) {
+	n := Nominee{Key: r.w.Key}
+	for _, v := range victims {
+		cause := Reclaimed
+		if v.r.queue == r.w.Queue {
+			cause = Preempted
+		}
+		p.evicted[v.r] = true
+		n.Victims = append(n.Victims, v.r.w.Key)
+		p.d.Evict = append(p.d.Evict, Eviction{Key: v.r.w.Key, UID: v.r.w.UID, Cause: cause, For: r.w.Key, Based: v.r.version})
+	}
+	slices.Sort(n.Victims)
+	p.fork()
+	p.keepFor(r, leaf, o, recordsOf(victims))
+	p.d.Nominees = append(p.d.Nominees, n)
+}
+
+func recordsOf(victims []victim) []*record {
+	out := make([]*record, len(victims))
+	for i, v := range victims {
+		out[i] = v.r
+	}
+	return out
+}
+
+// fork makes later a ledger of its own, from which victims are gone already.
+func (p *pass) fork() {
+	if p.later == p.today {
+		p.later = p.today.Clone()
+		if p.arena != nil {
+			p.arena = queue.NewContest(p.later, p.priority, p.head)
+		}
+	}
+}
+
+// keepFor puts r on the books in place of the victims: in the later ledger, and on
+// the nodes as far as what the victims hold there does not cover it yet.
+func (p *pass) keepFor(r *record, leaf int, o offer, victims []*record) bool {
+	mark := p.inv.Mark()
+	freed := map[string]quota.Resources{}
+	for _, v := range victims {
+		for _, h := range v.holdings() {
+			p.inv.Give(h.node, h.amount)
+			sum := freed[h.node]
+			sum.Add(h.amount)
+			freed[h.node] = sum
+		}
+	}
+	plan, short := gang.Place(p.inv, o.spec, r.w.LeastSizes())
+	p.inv.Undo(mark)
+	if short != nil {
+		return false
+	}
+	for _, v := range victims {
+		id, _ := p.s.tree.ID(v.queue)
+		p.later.Release(id, v.charge)
+		p.replaced[v] = true
+		if p.arena != nil {
+			p.arena.Changed(id)
+		}
+	}
+	p.later.Charge(leaf, o.charge)
+	for node, need := range needs(o.spec, plan) {
+		need.Sub(freed[node])
+		for i := range need {
+			need[i] = max(0, need[i])
+		}
+		p.inv.Take(node, need)
+	}
+	p.nominated[r.w.Key] = true
+	return true
+}
+
+// needs is what the plan takes by node.
+func needs(spec *gang.Spec, plan gang.Plan) map[string]quota.Resources {
+	m := map[string]quota.Resources{}
+	for i, set := range plan.Sets {
+		for _, slot := range set.Slots {
+			sum := m[slot.Node]
+			sum.Add(spec.PodSets[i].Request.Times(slot.Count))
+			m[slot.Node] = sum
+		}
+	}
+	return m
+}
+
+// handOver serves the claims for which victims stop, before all others: it admits
+// those that fit now, and keeps the room for those that will.
+func (p *pass) handOver() {
+	for _, n := range p.s.nominees {
+		r := p.s.records[n.Key]
+		if r == nil || !p.s.waiting.Has(n.Key) || p.waits(r) {
+			continue
+		}
+		leaf, ok := p.s.tree.ID(r.w.Queue)
+		q := p.s.queues[r.w.Queue]
+		if !ok || q == nil || q.Closed || p.s.tree.Ghost(leaf) {
+			continue
+		}
+		victims := p.stopping(n)
+		for _, f := range q.Choices() {
+			o := p.offer(r, leaf, f)
+			if o.fits {
+				p.admit(r, leaf, o)
+				break
+			}
+			if len(victims) == 0 {
+				continue
+			}
+			p.fork()
+			mark := p.later.Mark()
+			for _, v := range victims {
+				id, _ := p.s.tree.ID(v.queue)
+				p.later.Release(id, v.charge)
+			}
+			_, fits := p.later.Fits(leaf, o.charge)
+			p.later.Undo(mark)
+			if fits && p.keepFor(r, leaf, o, victims) {
+				p.d.Nominees = append(p.d.Nominees, n)
+				break
+			}
+		}
+	}
+}
+
+// stopping are the victims of n that still hold something.
+func (p *pass) stopping(n Nominee) []*record {
+	var list []*record
+	for _, key := range n.Victims {
+		if v := p.s.records[key]; v != nil && len(v.held) > 0 && (v.phase == Stopping || v.phase == Waiting) {
+			list = append(list, v)
+		}
+	}
+	return list
+}

@@ -1,0 +1,211 @@
+package admission
+
+import (
+	"slices"
+	"time"
+
+	"sluice.dev/sluice/gang"
+	"sluice.dev/sluice/quota"
+)
+
+// keep is what a reservation asks of everybody who comes after it in the pass and
+// would still run when it starts: room that is free now and must stay free, and
+// quota that must be there then.
+type keep struct {
+	key    string
+	start  time.Time // zero: unknown, so everybody would still run
+	rooms  []holding
+	leaf   int
+	charge quota.Resources
+	ending []*record // who has ended by then
+}
+
+// binds says whether something that ends at end could delay the reservation.
+func (k *keep) binds(end time.Time) bool {
+	return k.start.IsZero() || end.IsZero() || end.After(k.start)
+}
+
+// reserve keeps the earliest room for r, if it has been blocked long enough and
+// not too many claims have room kept already.
+func (p *pass) reserve(r *record, leaf int, offers []offer) {
+	if len(p.keeps) >= p.s.cfg.Reservations || !p.blockedLong(r) {
+		return
+	}
+	for _, o := range offers {
+		if k, plan, ok := p.earliest(r, leaf, o); ok {
+			p.keeps = append(p.keeps, k)
+			p.d.Reservations = append(p.d.Reservations, Reservation{Key: r.w.Key, Start: k.start, Plan: plan, Charge: o.charge})
+			return
+		}
+	}
+}
+
+func (p *pass) blockedLong(r *record) bool {
+	return !r.blocked.IsZero() && !p.now.Before(r.blocked.Add(p.s.cfg.ReserveAfter))
+}
+
+// earliest finds when and where r would fit if what runs ends by its limits, and if
+// that is not enough, which work without a limit it has to wait for.
+func (p *pass) earliest(r *record, leaf int, o offer) (keep, gang.Plan, bool) {
+	limited, open := p.endings(o.charge)
+	// The more has ended the more fits, so the first moment is found by halving.
+	lo, hi := 0, len(limited)
+	if !p.fitsAfter(r, leaf, o, limited) {
+		return p.drain(r, leaf, o, limited, open)
+	}
+	for lo < hi {
+		mid := (lo + hi) / 2
+		if p.fitsAfter(r, leaf, o, limited[:mid]) {
+			hi = mid
+		} else {
+			lo = mid + 1
+		}
+	}
+	start := p.now
+	if lo > 0 {
+		start = p.ends(limited[lo-1])
+	}
+	ending := limited[:lo]
+	for lo < len(limited) && !p.ends(limited[lo]).After(start) {
+		lo++
+		ending = limited[:lo]
+	}
+	return p.keepAt(r, leaf, o, start, ending)
+}
+
+// endings are the running gangs that hold something of what is asked: those with a
+// limit, soonest end first, and those without, smallest first.
+func (p *pass) endings(charge quota.Resources) (limited, open []*record) {
+	for _, x := range p.s.sorted() {
+		if len(x.held) == 0 || x.phase == Waiting || !shares(x.charge, charge) {
+			continue
+		}
+		if !p.ends(x).IsZero() {
+			limited = append(limited, x)
+		} else {
+			open = append(open, x)
+		}
+	}
+	slices.SortStableFunc(limited, func(a, b *record) int { return p.ends(a).Compare(p.ends(b)) })
+	slices.SortStableFunc(open, func(a, b *record) int { return p.partOf(a.charge).compare(p.partOf(b.charge)) })
+	return limited, open
+}
+
+// ends is when what r holds is given back, by its owner's word: zero if nobody
+// said, and now if it stops already or is overdue.
+func (p *pass) ends(r *record) time.Time {
+	if r.phase != Admitted {
+		return p.now
+	}
+	if r.w.Limit == 0 {
+		return time.Time{}
+	}
+	if end := r.admission.At.Add(r.w.Limit); end.After(p.now) {
+		return end
+	}
+	return p.now
+}
+
+// drain reserves for a claim that has to wait for work without a limit.
+func (p *pass) drain(r *record, leaf int, o offer, limited, open []*record) (keep, gang.Plan, bool) {
+	ending := slices.Clone(limited)
+	for _, x := range open {
+		ending = append(ending, x)
+		if p.fitsAfter(r, leaf, o, ending) {
+			return p.keepAt(r, leaf, o, time.Time{}, ending)
+		}
+	}
+	return keep{}, gang.Plan{}, false
+}
+
+// lifted runs f on the books from which the given gangs are gone.
+func (p *pass) lifted(gone []*record, f func()) {
+	invMark, mark := p.inv.Mark(), p.later.Mark()
+	for _, x := range gone {
+		if p.replaced[x] {
+			continue // its nominee is on the books in its place
+		}
+		id, _ := p.s.tree.ID(x.queue)
+		p.later.Release(id, x.charge)
+		for _, h := range x.holdings() {
+			p.inv.Give(h.node, h.amount)
+		}
+	}
+	f()
+	p.inv.Undo(invMark)
+	p.later.Undo(mark)
+}
+
+func (p *pass) fitsAfter(r *record, leaf int, o offer, gone []*record) (ok bool) {
+	p.lifted(gone, func() { ok = p.holds(r, leaf, o, p.later) })
+	return ok
+}
+
+// keepAt works out what of the room that is free now has to stay free.
+func (p *pass) keepAt(r *record, leaf int, o offer, start time.Time, ending []*record) (keep, gang.Plan, bool) {
+	k := keep{key: r.w.Key, start: start, leaf: leaf, charge: o.charge, ending: ending}
+	var plan gang.Plan
+	var short *gang.Shortfall
+	p.lifted(ending, func() { plan, short = gang.Place(p.inv, o.spec, r.w.LeastSizes()) })
+	if short != nil {
+		return keep{}, gang.Plan{}, false
+	}
+	freed := map[string]quota.Resources{}
+	for _, x := range ending {
+		for _, h := range x.holdings() {
+			sum := freed[h.node]
+			sum.Add(h.amount)
+			freed[h.node] = sum
+		}
+	}
+	need := needs(o.spec, plan)
+	for _, node := range plan.Nodes() {
+		room := need[node]
+		room.Sub(freed[node])
+		for i := range room {
+			room[i] = min(max(0, room[i]), p.inv.Free(node).At(i))
+		}
+		k.rooms = append(k.rooms, holding{node, room})
+	}
+	return k, plan, true
+}
+
+// takeKeeps takes, for the time of one look, the room that reservations keep from
+// something that ends at end. The returned function gives it back.
+func (p *pass) takeKeeps(end time.Time) func() {
+	mark := p.inv.Mark()
+	for i := range p.keeps {
+		if k := &p.keeps[i]; k.binds(end) {
+			for _, h := range k.rooms {
+				p.inv.Take(h.node, h.amount)
+			}
+		}
+	}
+	return func() { p.inv.Undo(mark) }
+}
+
+// keptQuota names the reservation that charge would take the quota from, or "".
+func (p *pass) keptQuota(leaf int, charge quota.Resources, end time.Time) (by string) {
+	for i := range p.keeps {
+		k := &p.keeps[i]
+		if !k.binds(end) {
+			continue
+		}
+		mark := p.later.Mark()
+		for _, x := range k.ending {
+			if !p.replaced[x] {
+				id, _ := p.s.tree.ID(x.queue)
+				p.later.Release(id, x.charge)
+			}
+		}
+		p.later.Charge(leaf, charge)
+		if _, ok := p.later.Fits(k.leaf, k.charge); !ok {
+			by = k.key
+		}
+		p.later.Undo(mark)
+		if by != "" {
+			return by
+		}
+	}
+	return ""
+}

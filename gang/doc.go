@@ -1,0 +1,23 @@
+// Package gang finds a place for every pod of a gang, or says how near it came.
+//
+// It decides on which node each pod of a gang goes: all of its pods, or none. It
+// leaves to others whether the gang may go at all (package quota), who goes first
+// (package queue) and whose pods would have to leave (package admission).
+//
+// An Inventory is what nodes offer and what is taken of it. Place reads it and
+// returns a Plan, which names a node for every pod, or a Shortfall, which counts
+// for every pod set how many pods found a place and what kept the nodes out.
+//
+//	Spec + Inventory ──Place──▶ Plan | Shortfall
+//	Inventory.Take(plan) / Give(plan), undone by Mark and Undo
+//
+// Invariants:
+//
+//   - a plan takes nothing that is not free, and only nodes that the pod set's
+//     Filter passes;
+//   - a required level holds the whole gang in one domain;
+//   - the same inventory and spec give the same plan, whatever happened before.
+//
+// For alike pods filling nodes one by one is exact. For unlike pods it is not, so
+// Place then searches, within a bound; Shortfall.Cut says when the bound ended it.
+package gang

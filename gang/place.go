@@ -1,0 +1,388 @@
+package gang
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+
+	"sluice.dev/sluice/quota"
+)
+
+// Shortfall is how near a gang came that found no place.
+type Shortfall struct {
+	Sets []SetShort
+	// Level is the required level that no domain could hold alone, or "".
+	Level string
+	// Cut says that the search for unlike pods ended at its bound: there may be a
+	// place that it did not find.
+	Cut bool
+}
+
+// SetShort is how many pods of one pod set would find a place if it had the nodes
+// to itself.
+type SetShort struct {
+	Name        string
+	Want, Found int
+}
+
+// Place finds room for sizes[i] pods of every pod set i: for all of them, or it
+// returns a Shortfall. It takes nothing; see Inventory.TakePlan.
+//
+// Alike pods fill the fullest node that can take one, so that large holes stay
+// whole; nodes that offer devices nobody asked for come last. Unlike pods are
+// tried largest first, then in other orders, then by a bounded search.
+func Place(v *Inventory, spec *Spec, sizes []int) (Plan, *Shortfall) {
+	a := newAttempt(v, spec, sizes)
+	if spec.Level.Key == "" {
+		return a.within(a.all)
+	}
+	best := (*Shortfall)(nil)
+	for _, d := range a.domains(spec.Level.Key, a.all) {
+		plan, short := a.within(d)
+		if short == nil {
+			return plan, nil
+		}
+		if best == nil || short.found() > best.found() {
+			best = short
+		}
+	}
+	if !spec.Level.Required {
+		return a.within(a.all)
+	}
+	if best == nil {
+		best = a.none()
+	}
+	best.Level = spec.Level.Key
+	return Plan{}, best
+}
+
+// Grow adds pods to a plan that the inventory already has as taken, one after the
+// other and pod set by pod set, up to full size, as long as allow says yes and a
+// node can take one. It returns the larger plan; what it added is not taken.
+func Grow(v *Inventory, spec *Spec, plan Plan, allow func(set int) bool) Plan {
+	mark := v.Mark()
+	defer v.Undo(mark)
+	plan = plan.Clone()
+	a := newAttempt(v, spec, spec.Sizes())
+	nodes := a.all
+	if spec.Level.Required {
+		nodes = a.domainOf(spec.Level.Key, plan)
+	}
+	sizes := plan.Sizes()
+	open := make([]bool, len(sizes))
+	for i := range open {
+		open[i] = sizes[i] < spec.PodSets[i].Count
+	}
+	for slices.Contains(open, true) {
+		for i := range sizes {
+			if !open[i] {
+				continue
+			}
+			p := a.next(i, nodes)
+			if p == nil || !allow(i) {
+				open[i] = false
+				continue
+			}
+			v.move(p, spec.PodSets[i].Request, 1)
+			plan.Add(i, p.name, 1)
+			sizes[i]++
+			open[i] = sizes[i] < spec.PodSets[i].Count
+		}
+	}
+	return plan
+}
+
+func (s *Shortfall) found() int {
+	n := 0
+	for _, x := range s.Sets {
+		n += min(x.Found, x.Want)
+	}
+	return n
+}
+
+// attempt is one call of Place: the gang's needs laid out against the inventory.
+type attempt struct {
+	v     *Inventory
+	spec  *Spec
+	sizes []int
+	all   []*place // nodes that take new pods, in order
+	pass  [][]bool // by pod set, then place.id
+	key   []int    // by pod set: the dimension of which a pod takes the largest part
+	order []int    // pod sets, largest pods first
+}
+
+func newAttempt(v *Inventory, spec *Spec, sizes []int) *attempt {
+	a := &attempt{v: v, spec: spec, sizes: sizes}
+	a.all = make([]*place, 0, len(v.nodes))
+	for _, p := range v.nodes {
+		if p.node != nil && p.node.Open() {
+			a.all = append(a.all, p)
+		}
+	}
+	for i := range spec.PodSets {
+		ps := &spec.PodSets[i]
+		a.pass = append(a.pass, v.passes(&ps.Filter))
+		a.key = append(a.key, keyDimension(ps.Request, v.total))
+		if sizes[i] > 0 {
+			a.order = append(a.order, i)
+		}
+	}
+	slices.SortStableFunc(a.order, func(i, k int) int {
+		return compareParts(spec.PodSets[k].Request.At(a.key[k]), v.total.At(a.key[k]), spec.PodSets[i].Request.At(a.key[i]), v.total.At(a.key[i]))
+	})
+	return a
+}
+
+// keyDimension is the dimension of which req takes the largest part of total.
+func keyDimension(req, total quota.Resources) int {
+	best := quota.Pods
+	for d := range req {
+		if d != best && compareParts(req.At(d), total.At(d), req.At(best), total.At(best)) > 0 {
+			best = d
+		}
+	}
+	return best
+}
+
+// compareParts compares a/b with c/d exactly, for amounts that are not negative.
+// A part of nothing is larger than any other, unless it is 0.
+func compareParts(a, b, c, d int64) int {
+	h1, l1 := bits.Mul64(uint64(a), uint64(max(d, 0)))
+	h2, l2 := bits.Mul64(uint64(c), uint64(max(b, 0)))
+	return cmp.Or(cmp.Compare(h1, h2), cmp.Compare(l1, l2))
+}
+
+// within tries to place the gang on the given nodes alone.
+func (a *attempt) within(nodes []*place) (Plan, *Shortfall) {
+	if short := a.alone(nodes); short != nil {
+		return Plan{}, short
+	}
+	if len(a.order) <= 1 {
+		if plan, ok := a.greedy(nodes, a.order, false); ok {
+			return plan, nil
+		}
+		return Plan{}, a.count(nodes) // its own level holds no domain large enough
+	}
+	for _, order := range orders(a.order) {
+		for _, emptiest := range []bool{false, true} {
+			if plan, ok := a.greedy(nodes, order, emptiest); ok {
+				return plan, nil
+			}
+		}
+	}
+	plan, ok, cut := a.search(nodes)
+	if ok {
+		return plan, nil
+	}
+	short := a.count(nodes)
+	short.Cut = cut
+	return Plan{}, short
+}
+
+// alone asks, cheaply, whether each pod set would fit if it had the nodes to
+// itself, and whether all of them together ask for more than is free.
+func (a *attempt) alone(nodes []*place) *Shortfall {
+	short := a.count(nodes)
+	for _, s := range short.Sets {
+		if s.Found < s.Want {
+			return short
+		}
+	}
+	if len(a.order) <= 1 {
+		return nil
+	}
+	var free quota.Resources
+	for _, p := range nodes {
+		for _, i := range a.order {
+			if a.pass[i][p.id] {
+				free.Add(p.free)
+				break
+			}
+		}
+	}
+	if !a.spec.Request(a.sizes).Within(free) {
+		return short
+	}
+	return nil
+}
+
+// count fills a Shortfall: how many pods of each set would find a place.
+func (a *attempt) count(nodes []*place) *Shortfall {
+	short := a.none()
+	for _, i := range a.order {
+		ps := &a.spec.PodSets[i]
+		found := 0
+		for _, p := range nodes {
+			if a.pass[i][p.id] {
+				found += p.free.Copies(ps.Request, a.sizes[i]-found)
+				if found >= a.sizes[i] {
+					break
+				}
+			}
+		}
+		short.Sets[i].Found = found
+	}
+	return short
+}
+
+func (a *attempt) none() *Shortfall {
+	short := &Shortfall{Sets: make([]SetShort, len(a.sizes))}
+	for i, n := range a.sizes {
+		short.Sets[i] = SetShort{Name: a.spec.PodSets[i].Name, Want: n}
+	}
+	return short
+}
+
+// greedy places the pod sets one after the other and undoes it all before it
+// returns.
+func (a *attempt) greedy(nodes []*place, order []int, emptiest bool) (Plan, bool) {
+	mark := a.v.Mark()
+	defer a.v.Undo(mark)
+	plan := Empty(a.spec)
+	for _, i := range order {
+		if !a.set(nodes, i, emptiest, &plan) {
+			return Plan{}, false
+		}
+	}
+	return plan, true
+}
+
+// set places pod set i, within its own level if it has one.
+func (a *attempt) set(nodes []*place, i int, emptiest bool, plan *Plan) bool {
+	level := a.spec.PodSets[i].Level
+	if level.Key == "" {
+		return a.fill(nodes, i, emptiest, plan)
+	}
+	for _, d := range a.domains(level.Key, nodes) {
+		if a.fill(d, i, emptiest, plan) {
+			return true
+		}
+	}
+	return !level.Required && a.fill(nodes, i, emptiest, plan)
+}
+
+// seat is a node with room for n pods of the pod set at hand.
+type seat struct {
+	p     *place
+	n     int
+	waste bool // offers devices that the pod does not ask for
+	free  int64
+}
+
+// fill puts all pods of set i on the nodes and takes the room, or changes nothing.
+func (a *attempt) fill(nodes []*place, i int, emptiest bool, plan *Plan) bool {
+	req, want := a.spec.PodSets[i].Request, a.sizes[i]
+	seats := make([]seat, 0, min(len(nodes), 64))
+	room := 0
+	for _, p := range nodes {
+		if !a.pass[i][p.id] {
+			continue
+		}
+		if n := p.free.Copies(req, want); n > 0 {
+			seats = append(seats, seat{p, n, wastes(p, req), p.free.At(a.key[i])})
+			room = min(room+n, want)
+		}
+	}
+	if room < want {
+		return false
+	}
+	slices.SortStableFunc(seats, func(x, y seat) int { return compareSeats(x, y, emptiest) })
+	for _, s := range seats {
+		n := min(s.n, want)
+		a.v.move(s.p, req.Times(n), 1)
+		plan.Add(i, s.p.name, n)
+		if want -= n; want == 0 {
+			break
+		}
+	}
+	return true
+}
+
+func compareSeats(x, y seat, emptiest bool) int {
+	if x.waste != y.waste {
+		if x.waste {
+			return 1
+		}
+		return -1
+	}
+	if emptiest {
+		return cmp.Compare(y.free, x.free)
+	}
+	return cmp.Compare(x.free, y.free)
+}
+
+// wastes says whether the node offers devices that req leaves idle.
+func wastes(p *place, req quota.Resources) bool {
+	for d := quota.Pods + 1; d < len(p.node.Offer); d++ {
+		if p.node.Offer[d] > 0 && req.At(d) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// next is the node on which one more pod of set i would go, or nil.
+func (a *attempt) next(i int, nodes []*place) *place {
+	req := a.spec.PodSets[i].Request
+	var best seat
+	for _, p := range nodes {
+		if !a.pass[i][p.id] || p.free.Copies(req, 1) == 0 {
+			continue
+		}
+		s := seat{p, 1, wastes(p, req), p.free.At(a.key[i])}
+		if best.p == nil || compareSeats(s, best, false) < 0 {
+			best = s
+		}
+	}
+	return best.p
+}
+
+// domains groups nodes by the value of label key, fullest domain first: that with
+// the least free of what the largest pods want. Nodes without the label are in none.
+func (a *attempt) domains(key string, nodes []*place) [][]*place {
+	type domain struct {
+		value string
+		nodes []*place
+		free  int64
+	}
+	dim := quota.Pods
+	if len(a.order) > 0 {
+		dim = a.key[a.order[0]]
+	}
+	byValue := map[string]*domain{}
+	var list []*domain
+	for _, p := range nodes {
+		v, ok := p.node.Labels[key]
+		if !ok {
+			continue
+		}
+		d := byValue[v]
+		if d == nil {
+			d = &domain{value: v}
+			byValue[v] = d
+			list = append(list, d)
+		}
+		d.nodes = append(d.nodes, p)
+		d.free = quota.Sum(d.free, p.free.At(dim))
+	}
+	slices.SortFunc(list, func(x, y *domain) int {
+		return cmp.Or(cmp.Compare(x.free, y.free), compareNames(x.value, y.value))
+	})
+	out := make([][]*place, len(list))
+	for i, d := range list {
+		out[i] = d.nodes
+	}
+	return out
+}
+
+// domainOf returns the nodes of the domain that the plan is in.
+func (a *attempt) domainOf(key string, plan Plan) []*place {
+	for _, name := range plan.Nodes() {
+		n := a.v.Node(name)
+		if n == nil {
+			continue
+		}
+		return slices.DeleteFunc(slices.Clone(a.all), func(p *place) bool { return p.node.Labels[key] != n.Labels[key] })
+	}
+	return nil
+}

@@ -1,0 +1,113 @@
+package gang
+
+import (
+	"cmp"
+	"slices"
+
+	"sluice.dev/sluice/quota"
+)
+
+// Survey sorts all nodes by what each means for a gang that found no place: the
+// numbers behind a pending reason.
+type Survey struct {
+	Resource int             // of which a pod takes the largest part
+	Free     quota.Resources // free on nodes open to some pod set
+	Fitting  int             // nodes that could take a pod now
+	Excluded []Exclusion     // most free of the scarce resource first
+}
+
+// Exclusion is a group of nodes that could not take a pod, for one reason.
+type Exclusion struct {
+	Nodes []string
+	// Exactly one of these says why.
+	Objection *Objection // labels, affinity or taints
+	Outage    *Outage    // hardware out of use
+	Full      bool       // too little is free
+	Free      int64      // free there of Survey.Resource
+}
+
+// Look surveys the inventory for the pod set of the gang that is hardest to place.
+func Look(v *Inventory, spec *Spec) Survey {
+	a := newAttempt(v, spec, spec.Least())
+	if len(a.order) == 0 {
+		return Survey{}
+	}
+	hard := a.hardest()
+	ps := &spec.PodSets[hard]
+	dim := a.key[hard]
+	s := Survey{Resource: dim}
+	groups := map[string]*Exclusion{}
+	var list []*Exclusion
+	join := func(key string, p *place, free int64, e Exclusion) {
+		g := groups[key]
+		if g == nil {
+			g = &e
+			groups[key] = g
+			list = append(list, g)
+		}
+		g.Nodes = append(g.Nodes, p.name)
+		g.Free = quota.Sum(g.Free, free)
+	}
+	for _, p := range v.nodes {
+		if p.node == nil {
+			continue
+		}
+		objection, ok := p.node.Passes(&ps.Filter)
+		switch {
+		case !ok:
+			join("l"+objection.String(), p, p.free.At(dim), Exclusion{Objection: &objection})
+		case !p.node.Open():
+			o := p.node.closed()
+			join("o"+o.What+o.Detail, p, p.free.At(dim), Exclusion{Outage: &o})
+		case p.free.Copies(ps.Request, 1) == 0:
+			s.Free.Add(p.free)
+			// A node that is short only because part of it is lost says so.
+			if o, lost := p.loses(ps.Request); lost {
+				join("o"+o.What+o.Detail, p, p.free.At(dim), Exclusion{Outage: &o})
+			} else {
+				join("full", p, p.free.At(dim), Exclusion{Full: true})
+			}
+		default:
+			s.Free.Add(p.free)
+			s.Fitting++
+		}
+	}
+	slices.SortStableFunc(list, func(x, y *Exclusion) int { return cmp.Compare(y.Free, x.Free) })
+	for _, g := range list {
+		s.Excluded = append(s.Excluded, *g)
+	}
+	return s
+}
+
+// hardest is the pod set that falls short by most, else the one with the largest pods.
+func (a *attempt) hardest() int {
+	short := a.count(a.all)
+	best, miss := a.order[0], 0
+	for _, i := range a.order {
+		if m := short.Sets[i].Want - short.Sets[i].Found; m > miss {
+			best, miss = i, m
+		}
+	}
+	return best
+}
+
+func (n *Node) closed() Outage {
+	for _, o := range n.Outages {
+		if o.Closed {
+			return o
+		}
+	}
+	return Outage{}
+}
+
+// loses says whether the pod would have found room here with all hardware in order.
+func (p *place) loses(req quota.Resources) (Outage, bool) {
+	if len(p.node.Outages) == 0 {
+		return Outage{}, false
+	}
+	free := p.node.whole().Clone()
+	for i := range free {
+		free[i] = max(0, free[i]-p.used.At(i))
+	}
+	return p.node.Outages[0], free.Copies(req, 1) > 0
+}

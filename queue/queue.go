@@ -1,0 +1,106 @@
+package queue
+
+import (
+	"sluice.dev/sluice/gang"
+	"sluice.dev/sluice/quota"
+)
+
+// Within says whom a queue's workloads may preempt in their own queue.
+type Within string
+
+// The values of Within. LowerPriority is the default.
+const (
+	WithinNever Within = "Never"
+	WithinLower Within = "LowerPriority"
+	WithinNewer Within = "LowerOrNewerEqualPriority"
+)
+
+// Reclaim says whom a queue may take back from others.
+type Reclaim string
+
+// The values of Reclaim. Any is the default.
+const (
+	ReclaimNever Reclaim = "Never"
+	ReclaimLower Reclaim = "LowerPriority"
+	ReclaimAny   Reclaim = "Any"
+)
+
+// Queue is a team's queue: its quota and the policies beside it.
+type Queue struct {
+	Quota    quota.Queue
+	Priority int64 // higher is served first and gives last
+	Strict   bool  // the first workload that cannot go stops those behind it
+	Within   Within
+	Reclaim  Reclaim
+	// Sheltered says that nobody may reclaim from it.
+	Sheltered bool
+	Closed    bool // nothing more is admitted
+	// Flavors are the pools of nodes it may use, tried in this order. None means
+	// every node, charged in the resources of the pods themselves.
+	Flavors []Flavor
+}
+
+// Flavor is a pool of nodes and the quota that is charged for it.
+type Flavor struct {
+	Name        string
+	All         []gang.Requirement // labels of its nodes
+	Tolerations []gang.Toleration
+	// Dims says in which dimension of the quota a resource of the pods is charged,
+	// by dimension; what is absent is charged in its own.
+	Dims map[int]int
+}
+
+// Charge translates what pods take into what the queue is charged.
+func (f *Flavor) Charge(r quota.Resources) quota.Resources {
+	if f == nil || len(f.Dims) == 0 {
+		return r
+	}
+	out := make(quota.Resources, 0, len(r))
+	for i, v := range r {
+		if v == 0 {
+			continue
+		}
+		d, ok := f.Dims[i]
+		if !ok {
+			d = i
+		}
+		out.Set(d, quota.Sum(out.At(d), v))
+	}
+	return out
+}
+
+// Spec returns the gang's spec as it is on this flavor's nodes.
+func (f *Flavor) Spec(s *gang.Spec) *gang.Spec {
+	if f == nil || len(f.All) == 0 && len(f.Tolerations) == 0 {
+		return s
+	}
+	c := *s
+	c.PodSets = make([]gang.PodSet, len(s.PodSets))
+	for i, ps := range s.PodSets {
+		ps.Filter = ps.Filter.With(f.All, f.Tolerations)
+		c.PodSets[i] = ps
+	}
+	return &c
+}
+
+// Choices returns the flavors to try, in order: at least one, which may be nil.
+func (q *Queue) Choices() []*Flavor {
+	if len(q.Flavors) == 0 {
+		return []*Flavor{nil}
+	}
+	out := make([]*Flavor, len(q.Flavors))
+	for i := range q.Flavors {
+		out[i] = &q.Flavors[i]
+	}
+	return out
+}
+
+// Flavor returns the flavor called name, or nil.
+func (q *Queue) Flavor(name string) *Flavor {
+	for i := range q.Flavors {
+		if q.Flavors[i].Name == name {
+			return &q.Flavors[i]
+		}
+	}
+	return nil
+}

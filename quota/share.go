@@ -1,0 +1,133 @@
+package quota
+
+import (
+	"cmp"
+	"math/bits"
+)
+
+// Share is how far a queue is above what it owns, as a fraction that is never
+// divided out: Above over Lent (what its level lends in all) over Weight. Shares
+// are compared by cross-multiplying, so there is no rounding and no false tie.
+type Share struct {
+	Above, Lent, Weight int64
+	Resource            int // the dimension in which the share is largest
+}
+
+// infinite says that the share is beyond every fraction: the queue is above what
+// it owns although its weight, or what its level lends, is 0.
+func (s Share) infinite() bool { return s.Above > 0 && (s.Lent <= 0 || s.Weight <= 0) }
+
+// Compare returns -1, 0 or 1 as s is smaller than, equal to or larger than o.
+func (s Share) Compare(o Share) int {
+	si, oi := s.infinite(), o.infinite()
+	switch {
+	case si && oi:
+		return 0
+	case si:
+		return 1
+	case oi:
+		return -1
+	case s.Above <= 0 || o.Above <= 0:
+		return cmp.Compare(max(s.Above, 0), max(o.Above, 0))
+	}
+	return product3(s.Above, o.Lent, o.Weight).compare(product3(o.Above, s.Lent, s.Weight))
+}
+
+// wide is an unsigned number of 192 bits, most significant word first.
+type wide [3]uint64
+
+func (w wide) compare(o wide) int {
+	for i := range w {
+		if c := cmp.Compare(w[i], o[i]); c != 0 {
+			return c
+		}
+	}
+	return 0
+}
+
+// product3 multiplies three numbers above 0 without loss.
+func product3(a, b, c int64) wide {
+	hi, lo := bits.Mul64(uint64(a), uint64(b))
+	lo1, lo0 := bits.Mul64(lo, uint64(c))
+	hi1, hi0 := bits.Mul64(hi, uint64(c))
+	mid, carry := bits.Add64(lo1, hi0, 0)
+	return wide{hi1 + carry, mid, lo0}
+}
+
+// Part is one claimant of a division by weight.
+type Part struct {
+	Weight int64 // 0 gets nothing
+	Want   int64 // never given more than this
+}
+
+// Divide shares total out among parts by weight, none above its want. The
+// result is in whole numbers and adds up to total, or to all wants if these are
+// less. Nobody gets less than the whole-number part of what exact water filling
+// would give; the pieces that rounding leaves go to the largest remainders, then
+// to the earlier part.
+func Divide(total int64, parts []Part) []int64 {
+	got := make([]int64, len(parts))
+	open := make([]int, 0, len(parts))
+	for i, p := range parts {
+		if p.Weight > 0 && p.Want > 0 {
+			open = append(open, i)
+		}
+	}
+	left := max(total, 0)
+	for len(open) > 0 && left > 0 {
+		sum := int64(0)
+		for _, i := range open {
+			sum = Sum(sum, parts[i].Weight)
+		}
+		// Whoever wants no more than its part is served in full and leaves the
+		// rest to the others; when nobody is, the parts are final.
+		rest, pool := open[:0:0], left
+		for _, i := range open {
+			if part, _ := mulDiv(pool, parts[i].Weight, sum); parts[i].Want <= part {
+				got[i] = parts[i].Want
+				left -= parts[i].Want
+			} else {
+				rest = append(rest, i)
+			}
+		}
+		if len(rest) == len(open) {
+			divideRest(left, sum, parts, open, got)
+			return got
+		}
+		open = rest
+	}
+	return got
+}
+
+// divideRest gives each open part its floor and the leftovers, one each, to the
+// largest remainders. Every open part wants more than its floor.
+func divideRest(left, sum int64, parts []Part, open []int, got []int64) {
+	rem := make(map[int]uint64, len(open))
+	spare := left
+	for _, i := range open {
+		part, r := mulDiv(left, parts[i].Weight, sum)
+		got[i], rem[i] = part, r
+		spare -= part
+	}
+	for spare > 0 {
+		best := -1
+		for _, i := range open {
+			if got[i] < parts[i].Want && (best < 0 || rem[i] > rem[best]) {
+				best = i
+			}
+		}
+		if best < 0 {
+			return
+		}
+		got[best]++
+		rem[best] = 0
+		spare--
+	}
+}
+
+// mulDiv returns a*b/c and the remainder, exactly. It needs 0 <= b <= c, c > 0.
+func mulDiv(a, b, c int64) (int64, uint64) {
+	hi, lo := bits.Mul64(uint64(a), uint64(b))
+	q, r := bits.Div64(hi, lo, uint64(c))
+	return int64(q), r
+}
