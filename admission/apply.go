@@ -162,7 +162,7 @@ func (s *State) workloadGone(key string) {
 	s.recount(r)
 	if len(r.held) > 0 {
 		s.gone++
-		s.records[fmt.Sprintf("%s (deleted %d)", key, s.gone)] = r
+		s.rename(key, fmt.Sprintf("%s (deleted %d)", key, s.gone), r)
 	}
 	for uid, p := range r.pods {
 		if !p.live() {
@@ -170,6 +170,19 @@ func (s *State) workloadGone(key string) {
 		}
 	}
 	s.changes++
+}
+
+// rename keeps the record of a deleted workload, whose pods still exist, under a
+// name that nobody else can have, also for those who wait for these pods to go.
+func (s *State) rename(from, to string, r *record) {
+	s.records[to] = r
+	for i, n := range s.nominees {
+		if slices.Contains(n.Victims, from) {
+			victims := slices.Clone(n.Victims)
+			victims[slices.Index(victims, from)] = to
+			s.nominees[i].Victims = victims
+		}
+	}
 }
 
 // adopt counts pods for r that were seen before it.

@@ -42,9 +42,9 @@ type pass struct {
 	invMark, nowMark int
 	cursor           map[*queue.Group]int
 	failed           map[*queue.Group]Reason
-	stopped          map[string]bool  // strict queues whose first claim cannot go
-	evicted          map[*record]bool // taken back by this pass
-	replaced         map[*record]bool // victims whose nominee is in the later ledger instead
+	stopped          map[string]string // strict queues whose first claim cannot go, with that claim
+	evicted          map[*record]bool  // taken back by this pass
+	replaced         map[*record]bool  // victims whose nominee is in the later ledger instead
 	moved            map[*record]bool
 	nominated        map[string]bool
 	admitted         map[string]bool
@@ -58,7 +58,7 @@ func newPass(s *State, now time.Time) *pass {
 	p := &pass{
 		s: s, now: now, d: Decision{At: now}, inv: s.inv, today: s.ledger, later: s.ledger,
 		cursor: map[*queue.Group]int{}, failed: map[*queue.Group]Reason{},
-		stopped: map[string]bool{}, evicted: map[*record]bool{}, replaced: map[*record]bool{}, moved: map[*record]bool{}, nominated: map[string]bool{}, admitted: map[string]bool{},
+		stopped: map[string]string{}, evicted: map[*record]bool{}, replaced: map[*record]bool{}, moved: map[*record]bool{}, nominated: map[string]bool{}, admitted: map[string]bool{},
 	}
 	p.invMark, p.nowMark = s.inv.Mark(), s.ledger.Mark()
 	return p
@@ -93,7 +93,7 @@ func (p *pass) priority(id int) int64 {
 func (p *pass) head(leaf int) (*queue.Workload, quota.Resources) {
 	name := p.s.tree.Name(leaf)
 	q := p.s.queues[name]
-	if q == nil || q.Closed || p.stopped[name] || p.s.tree.Ghost(leaf) {
+	if q == nil || q.Closed || p.stopped[name] != "" || p.s.tree.Ghost(leaf) {
 		return nil, nil
 	}
 	var best *queue.Workload
@@ -146,7 +146,9 @@ func (p *pass) try(c queue.Claim) {
 	if why := p.standing(r, q.Quota.Name); why.Code != "" {
 		p.failed[g] = why
 		// What can never go must not stop a strict queue for ever.
-		p.stopped[q.Quota.Name] = q.Strict && why.Code != NeverFits
+		if q.Strict && why.Code != NeverFits {
+			p.stopped[q.Quota.Name] = r.w.Key
+		}
 		return
 	}
 	var offers []offer
@@ -164,7 +166,7 @@ func (p *pass) try(c queue.Claim) {
 	p.reserve(r, c.Leaf, offers)
 	p.failed[g] = p.shortReason(r, c.Leaf, offers)
 	if q.Strict {
-		p.stopped[q.Quota.Name] = true
+		p.stopped[q.Quota.Name] = r.w.Key
 	}
 }
 

@@ -115,21 +115,7 @@ func (p *pass) reasonOf(r *record, name string, g *queue.Group) Reason {
 			return Reason{Code: Quota, Queue: name, Bound: p.bound(&lack, false)}
 		}
 	}
-	return Reason{Code: Behind, Queue: name, Names: p.firstOf(name, r)}
-}
-
-// firstOf names the claim that stops the queue.
-func (p *pass) firstOf(name string, r *record) []string {
-	var best *queue.Workload
-	for _, g := range p.s.waiting.Groups(name) {
-		if w := p.member(g); w != nil && w != r.w && (best == nil || queue.Compare(w, best) < 0) {
-			best = w
-		}
-	}
-	if best == nil {
-		return nil
-	}
-	return []string{best.Key}
+	return Reason{Code: Behind, Queue: name, Names: []string{p.stopped[name]}}
 }
 
 // standing is a reason that holds whatever else runs: of the queue, or of the

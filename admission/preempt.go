@@ -2,6 +2,7 @@ package admission
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"sluice.dev/sluice/gang"
@@ -17,12 +18,25 @@ import (
 // the loser would have to end at or below the claim's queue after losing, but its
 // share would then be above what it is now, and the other's below.
 
-// victim is a gang, or the surplus of one, that could be taken back.
+// victim is a gang, or one pod of its surplus, that could be taken back.
 type victim struct {
-	r     *record
-	queue int64 // priority of its queue
-	part  part  // the dominant part of the hardware that it holds
+	load
+	surplus bool
+	node    string // of a surplus pod, and
+	set     int    // its pod set
+	queue   int64  // priority of its queue
+	part    part   // the dominant part of the hardware that the whole gang holds
 }
+
+// load is what a gang, or part of it, holds: what leaves the books when it goes.
+type load struct {
+	r      *record
+	charge quota.Resources
+	rooms  []holding
+}
+
+// wholeLoad is all that r holds.
+func (r *record) wholeLoad() load { return load{r, r.charge, r.holdings()} }
 
 // part is a fraction of the hardware, compared by cross-multiplying.
 type part struct{ held, total int64 }
@@ -31,21 +45,37 @@ func (a part) compare(b part) int {
 	return quota.Share{Above: a.held, Lent: max(a.total, 1), Weight: 1}.Compare(quota.Share{Above: b.held, Lent: max(b.total, 1), Weight: 1})
 }
 
-// compareVictims puts those first that are taken back first.
+// compareVictims puts those first that are taken back first: all surplus before any
+// whole gang, and of one gang's surplus the last pod set's last node first.
 func compareVictims(a, b victim) int {
 	return cmp.Or(
+		compareBool(b.surplus, a.surplus),
 		cmp.Compare(a.queue, b.queue),
 		cmp.Compare(a.r.w.Priority, b.r.w.Priority),
 		a.part.compare(b.part),
 		b.r.admission.At.Compare(a.r.admission.At),
 		b.r.w.Queued.Compare(a.r.w.Queued),
 		cmp.Compare(b.r.w.Key, a.r.w.Key),
+		cmp.Compare(b.set, a.set),
+		cmp.Compare(b.node, a.node),
 	)
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	default:
+		return -1
+	}
 }
 
 // largestFirst puts the larger holder first among those of equal standing.
 func largestFirst(a, b victim) int {
 	return cmp.Or(
+		compareBool(b.surplus, a.surplus),
 		cmp.Compare(a.queue, b.queue),
 		cmp.Compare(a.r.w.Priority, b.r.w.Priority),
 		b.part.compare(a.part),
@@ -90,7 +120,7 @@ func (p *pass) victims(r *record, leaf int, q *queue.Queue, o offer) []victim {
 func (p *pass) candidates(r *record, leaf int, q *queue.Queue, o offer) []victim {
 	var list []victim
 	for _, x := range p.s.sorted() {
-		if x.phase != Admitted || x.deleted || x.w.Pinned || p.evicted[x] || !x.settled || len(x.held) == 0 {
+		if x.phase != Admitted || x.deleted || x.w.Pinned || p.evicted[x] || p.moved[x] || !x.settled || len(x.held) == 0 {
 			continue
 		}
 		if p.now.Before(x.admission.At.Add(max(p.s.cfg.MinRuntime, x.w.MinRuntime))) {
@@ -100,10 +130,47 @@ func (p *pass) candidates(r *record, leaf int, q *queue.Queue, o offer) []victim
 			continue
 		}
 		id, _ := p.s.tree.ID(x.queue)
-		list = append(list, victim{r: x, queue: p.priority(id), part: p.partOf(x.charge)})
+		list = append(list, p.split(victim{load: x.wholeLoad(), queue: p.priority(id), part: p.partOf(x.charge)})...)
 	}
 	slices.SortFunc(list, compareVictims)
 	return list
+}
+
+// split is the victim in the parts that can go: each surplus pod of an elastic gang
+// alone, and the rest of it whole.
+func (p *pass) split(v victim) []victim {
+	r := v.r
+	if !r.w.Spec.Elastic() {
+		return []victim{v}
+	}
+	sizes, least := r.admission.Plan.Sizes(), r.w.LeastSizes()
+	rest := maps.Clone(r.held)
+	var parts []victim
+	for i := len(sizes) - 1; i >= 0; i-- {
+		slots := r.admission.Plan.Sets[i].Slots
+		for j, left := len(slots)-1, sizes[i]-least[i]; j >= 0 && left > 0; j-- {
+			for n := slots[j].Count; n > 0 && left > 0; n, left = n-1, left-1 {
+				one := v
+				one.surplus, one.set, one.node = true, i, slots[j].Node
+				one.load = r.loadOf(map[slotKey]int{{i, one.node}: 1})
+				parts = append(parts, one)
+				rest[slotKey{i, one.node}]--
+			}
+		}
+	}
+	v.load = r.loadOf(rest)
+	return append(parts, v)
+}
+
+// loadOf is what so many pods of r hold.
+func (r *record) loadOf(pods map[slotKey]int) load {
+	l := load{r: r}
+	for _, k := range changedSlots(pods, nil) {
+		amount := r.spec.PodSets[k.set].Request.Times(pods[k])
+		l.charge.Add(r.flavor.Charge(amount))
+		l.rooms = append(l.rooms, holding{k.node, amount})
+	}
+	return l
 }
 
 // eligible asks what does not depend on who else is taken back.
@@ -167,7 +234,7 @@ func (p *pass) enough(r *record, leaf int, q *queue.Queue, o offer, candidates [
 		if !p.may(leaf, v, o.charge, ledger) {
 			continue
 		}
-		p.lift(v, ledger, -1)
+		p.lift(v.load, ledger, -1)
 		taken = append(taken, v)
 		if p.holds(r, leaf, o, ledger) {
 			return p.needed(r, leaf, o, taken, ledger)
@@ -177,16 +244,25 @@ func (p *pass) enough(r *record, leaf int, q *queue.Queue, o offer, candidates [
 }
 
 // needed gives back, last first, every victim without which the offer still fits.
+// Surplus of a gang that goes whole goes with it.
 func (p *pass) needed(r *record, leaf int, o offer, taken []victim, ledger *quota.Ledger) []victim {
 	for i := len(taken) - 1; i >= 0; i-- {
-		p.lift(taken[i], ledger, 1)
+		if v := taken[i]; v.surplus && goes(taken, v.r) {
+			continue
+		}
+		p.lift(taken[i].load, ledger, 1)
 		if p.holds(r, leaf, o, ledger) {
 			taken = slices.Delete(taken, i, i+1)
 		} else {
-			p.lift(taken[i], ledger, -1)
+			p.lift(taken[i].load, ledger, -1)
 		}
 	}
 	return taken
+}
+
+// goes says whether r is among the victims as a whole gang.
+func goes(victims []victim, r *record) bool {
+	return slices.ContainsFunc(victims, func(v victim) bool { return v.r == r && !v.surplus })
 }
 
 // may asks what depends on who was taken back already: between queues the victim's
@@ -209,20 +285,20 @@ func (p *pass) may(leaf int, v victim, charge quota.Resources, ledger *quota.Led
 	}
 	mark := ledger.Mark()
 	defer ledger.Undo(mark)
-	ledger.Release(id, v.r.charge)
+	ledger.Release(id, v.charge)
 	ledger.Charge(leaf, charge)
 	return ledger.Share(gains).Compare(ledger.Share(loses)) <= 0
 }
 
-// lift takes what the victim holds off the books (-1) or puts it back (1).
-func (p *pass) lift(v victim, ledger *quota.Ledger, sign int) {
-	id, _ := p.s.tree.ID(v.r.queue)
+// lift takes a load off the books (-1) or puts it back (1).
+func (p *pass) lift(l load, ledger *quota.Ledger, sign int) {
+	id, _ := p.s.tree.ID(l.r.queue)
 	if sign < 0 {
-		ledger.Release(id, v.r.charge)
+		ledger.Release(id, l.charge)
 	} else {
-		ledger.Charge(id, v.r.charge)
+		ledger.Charge(id, l.charge)
 	}
-	for _, h := range v.r.holdings() {
+	for _, h := range l.rooms {
 		if sign < 0 {
 			p.inv.Give(h.node, h.amount)
 		} else {
@@ -270,7 +346,7 @@ func compareSets(a, b []victim) int {
 	}
 	sum := func(set []victim) (r quota.Resources) {
 		for _, v := range set {
-			r.Add(v.r.charge)
+			r.Add(v.charge)
 		}
 		return r
 	}
@@ -287,27 +363,46 @@ func compareSets(a, b []victim) int {
 // nominate decides that the victims stop, and keeps what they free for r.
 func (p *pass) nominate(r *record, leaf int, o offer, victims []victim) {
 	n := Nominee{Key: r.w.Key}
-	for _, v := range victims {
-		cause := Reclaimed
-		if v.r.queue == r.w.Queue {
-			cause = Preempted
+	var loads []load
+	for i, v := range victims {
+		loads = append(loads, v.load)
+		if slices.ContainsFunc(victims[:i], func(x victim) bool { return x.r == v.r }) {
+			continue // told with its first part
 		}
-		p.evicted[v.r] = true
 		n.Victims = append(n.Victims, v.r.w.Key)
-		p.d.Evict = append(p.d.Evict, Eviction{Key: v.r.w.Key, UID: v.r.w.UID, Cause: cause, For: r.w.Key, Based: v.r.version})
+		if goes(victims, v.r) {
+			p.takeFor(r, v.r)
+		} else {
+			p.shrink(v.r, victims)
+		}
 	}
 	slices.Sort(n.Victims)
 	p.fork()
-	p.keepFor(r, leaf, o, recordsOf(victims))
+	p.keepFor(r, leaf, o, loads)
 	p.d.Nominees = append(p.d.Nominees, n)
 }
 
-func recordsOf(victims []victim) []*record {
-	out := make([]*record, len(victims))
-	for i, v := range victims {
-		out[i] = v.r
+// takeFor evicts x whole for r.
+func (p *pass) takeFor(r, x *record) {
+	cause := Reclaimed
+	if x.queue == r.w.Queue {
+		cause = Preempted
 	}
-	return out
+	p.evicted[x] = true
+	p.d.Evict = append(p.d.Evict, Eviction{Key: x.w.Key, UID: x.w.UID, Cause: cause, For: r.w.Key, Based: x.version})
+}
+
+// shrink takes the surplus of x that is among the victims out of its plan.
+func (p *pass) shrink(x *record, victims []victim) {
+	a := *x.admission
+	a.Plan, a.Based = a.Plan.Clone(), x.version
+	for _, v := range victims {
+		if v.r == x {
+			a.Plan.Add(v.set, v.node, -1)
+		}
+	}
+	p.evicted[x] = true // not touched again in this pass
+	p.d.Move = append(p.d.Move, a)
 }
 
 // fork makes later a ledger of its own, from which victims are gone already.
@@ -322,11 +417,11 @@ func (p *pass) fork() {
 
 // keepFor puts r on the books in place of the victims: in the later ledger, and on
 // the nodes as far as what the victims hold there does not cover it yet.
-func (p *pass) keepFor(r *record, leaf int, o offer, victims []*record) bool {
+func (p *pass) keepFor(r *record, leaf int, o offer, victims []load) bool {
 	mark := p.inv.Mark()
 	freed := map[string]quota.Resources{}
 	for _, v := range victims {
-		for _, h := range v.holdings() {
+		for _, h := range v.rooms {
 			p.inv.Give(h.node, h.amount)
 			sum := freed[h.node]
 			sum.Add(h.amount)
@@ -339,9 +434,9 @@ func (p *pass) keepFor(r *record, leaf int, o offer, victims []*record) bool {
 		return false
 	}
 	for _, v := range victims {
-		id, _ := p.s.tree.ID(v.queue)
+		id, _ := p.s.tree.ID(v.r.queue)
 		p.later.Release(id, v.charge)
-		p.replaced[v] = true
+		p.replaced[v.r] = true
 		if p.arena != nil {
 			p.arena.Changed(id)
 		}
@@ -397,7 +492,7 @@ func (p *pass) handOver() {
 			p.fork()
 			mark := p.later.Mark()
 			for _, v := range victims {
-				id, _ := p.s.tree.ID(v.queue)
+				id, _ := p.s.tree.ID(v.r.queue)
 				p.later.Release(id, v.charge)
 			}
 			_, fits := p.later.Fits(leaf, o.charge)
@@ -410,12 +505,22 @@ func (p *pass) handOver() {
 	}
 }
 
-// stopping are the victims of n that still hold something.
-func (p *pass) stopping(n Nominee) []*record {
-	var list []*record
+// stopping is what the victims of n still hold of what they have to give.
+func (p *pass) stopping(n Nominee) []load {
+	var list []load
 	for _, key := range n.Victims {
-		if v := p.s.records[key]; v != nil && len(v.held) > 0 && (v.phase == Stopping || v.phase == Waiting) {
-			list = append(list, v)
+		v := p.s.records[key]
+		if v == nil || p.replaced[v] || len(v.held) == 0 {
+			continue
+		}
+		leaving := maps.Clone(v.held)
+		if v.phase == Admitted {
+			for k, n := range v.promised() {
+				leaving[k] = max(0, leaving[k]-n)
+			}
+		}
+		if l := v.loadOf(leaving); !l.charge.IsZero() {
+			list = append(list, l)
 		}
 	}
 	return list

@@ -1,0 +1,27 @@
+// Package jobs lets kinds of job be queued. It runs Kueue's job integrations
+// inside sluice's manager: they suspend a labelled Job at creation, make its
+// Workload, start it when the Workload is admitted, stop it when it is evicted,
+// and say when it has finished.
+//
+// It decides nothing about who is admitted. It leaves to admission/kube the
+// other half of the handshake:
+//
+//	Job, pods ──▶ Workload             here
+//	Workload  ──▶ status.admission     admission/kube
+//	Admitted  ──▶ Job unsuspended      here; its pods carry the gate kueue.x-k8s.io/topology
+//	pod       ──▶ node, gate removed   admission/kube
+//	Evicted   ──▶ Job suspended, pods deleted, then status.admission cleared   here
+//
+// Everything of Kueue's controllers stays behind this package and its
+// subpackage webhook, since their signatures change from version to version.
+// Other packages see Kueue's API types and the functions in its pkg/workload.
+//
+// Invariants:
+//   - Kueue's queue manager and scheduler cache, which the integrations must
+//     have, are real but never fed. So no LocalQueue is a namespace's default,
+//     and only a label makes a job ours.
+//   - Only the integrations that can be enabled are linked: one that is linked
+//     and not enabled may install its webhook all the same.
+//   - One process, one Setup: the integrations register themselves in a table
+//     that is global to the process.
+package jobs

@@ -1,0 +1,19 @@
+package jobs
+
+import (
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// AddToScheme adds the kinds that the integrations read and write. Kueue's
+// v1beta1 is left out on purpose: its presence would register a conversion
+// webhook, and the CRDs serve v1beta2 only.
+func AddToScheme(s *runtime.Scheme) error {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kueue.AddToScheme} {
+		if err := add(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,188 @@
+package webhook
+
+import (
+	"slices"
+
+	arv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/kueue/pkg/controller/constants"
+
+	"sluice.dev/sluice/admission/jobs"
+)
+
+// timeoutSeconds is how long a labelled object waits for an answer. The
+// handlers only read caches; what takes longer is a server that is not there.
+const timeoutSeconds = 5
+
+// hook is one entry of a configuration, before it is spelled out.
+type hook struct {
+	name       string
+	path       string
+	group      string
+	version    string
+	resource   string
+	scope      arv1.ScopeType
+	operations []arv1.OperationType
+	failure    arv1.FailurePolicyType
+	conditions []arv1.MatchCondition
+	// everywhere drops the label and namespace selectors.
+	everywhere bool
+}
+
+// aside lets the cluster's own controllers update labelled Jobs while sluice is
+// down: the garbage collector takes a finalizer off a Job that is deleted. Our
+// handlers have nothing to say to them.
+var aside = arv1.MatchCondition{
+	Name: "not-the-clusters-own-controllers",
+	Expression: `request.operation == "CREATE" || !("system:serviceaccounts:kube-system" in request.userInfo.groups ||` +
+		` request.userInfo.username == "system:kube-controller-manager")`,
+}
+
+// mutating suspends Jobs and gates pods at creation. Failing closed is what
+// makes "no pod before admission" hold: while nobody answers, an object that
+// asks to be queued is refused, and its owner is told, rather than started.
+func (o Options) mutating() []hook {
+	var hooks []hook
+	if slices.Contains(o.Frameworks, jobs.FrameworkJob) {
+		hooks = append(hooks, hook{
+			name: "mjob.jobs.sluice.dev", path: "/mutate-batch-v1-job",
+			group: "batch", version: "v1", resource: "jobs", scope: arv1.NamespacedScope,
+			operations: []arv1.OperationType{arv1.Create}, failure: arv1.Fail,
+		})
+	}
+	if slices.Contains(o.Frameworks, jobs.FrameworkPod) {
+		hooks = append(hooks, hook{
+			name: "mpod.jobs.sluice.dev", path: "/mutate--v1-pod",
+			version: "v1", resource: "pods", scope: arv1.NamespacedScope,
+			operations: []arv1.OperationType{arv1.Create}, failure: arv1.Fail,
+		})
+	}
+	return hooks
+}
+
+// validating refuses what the integrations could not carry out.
+//
+//   - Jobs, and pods at creation: closed on failure, as above. For a Job's
+//     updates this also means that a waiting Job cannot be unsuspended behind
+//     the back of a sluice that is down.
+//   - Updates of pods: open on failure. A network plugin writes its result on
+//     the pod, the Job controller takes its finalizer off; a gang that was
+//     admitted must be able to start and end without us.
+//   - Queues and flavors: open on failure. A typing error is told to the person
+//     who makes it; whatever slips through is found again when the object is
+//     converted. Workloads are left out: the integrations make them, the CRD's
+//     rules hold for them, and every admission would pay a round trip.
+//
+// Kueue's mutating webhooks for its own kinds are left out as well. They put a
+// finalizer on queues and flavors which only Kueue's own controllers remove.
+func (o Options) validating() []hook {
+	var hooks []hook
+	if slices.Contains(o.Frameworks, jobs.FrameworkJob) {
+		hooks = append(hooks, hook{
+			name: "vjob.jobs.sluice.dev", path: "/validate-batch-v1-job",
+			group: "batch", version: "v1", resource: "jobs", scope: arv1.NamespacedScope,
+			operations: []arv1.OperationType{arv1.Create, arv1.Update}, failure: arv1.Fail,
+			conditions: []arv1.MatchCondition{aside},
+		})
+	}
+	if slices.Contains(o.Frameworks, jobs.FrameworkPod) {
+		pod := hook{
+			path: "/validate--v1-pod", version: "v1", resource: "pods", scope: arv1.NamespacedScope,
+		}
+		create, update := pod, pod
+		create.name, create.operations, create.failure = "vpod.jobs.sluice.dev", []arv1.OperationType{arv1.Create}, arv1.Fail
+		update.name, update.operations, update.failure = "vpodupdate.jobs.sluice.dev", []arv1.OperationType{arv1.Update}, arv1.Ignore
+		hooks = append(hooks, create, update)
+	}
+	for _, kind := range []struct{ singular, plural string }{
+		{"clusterqueue", "clusterqueues"},
+		{"cohort", "cohorts"},
+		{"resourceflavor", "resourceflavors"},
+	} {
+		hooks = append(hooks, hook{
+			name: "v" + kind.singular + ".queues.sluice.dev", path: "/validate-kueue-x-k8s-io-v1beta2-" + kind.singular,
+			group: "kueue.x-k8s.io", version: "v1beta2", resource: kind.plural, scope: arv1.ClusterScope,
+			operations: []arv1.OperationType{arv1.Create, arv1.Update}, failure: arv1.Ignore,
+			everywhere: true,
+		})
+	}
+	return hooks
+}
+
+func (o Options) clientConfig(path string) arv1.WebhookClientConfig {
+	if o.URL != "" {
+		return arv1.WebhookClientConfig{URL: ptr.To(o.endpoint(path))}
+	}
+	return arv1.WebhookClientConfig{Service: &arv1.ServiceReference{
+		Namespace: o.Namespace, Name: o.ServiceName, Path: &path, Port: ptr.To(int32(o.ServicePort)),
+	}}
+}
+
+func (h hook) rules() []arv1.RuleWithOperations {
+	return []arv1.RuleWithOperations{{
+		Operations: h.operations,
+		Rule: arv1.Rule{
+			APIGroups: []string{h.group}, APIVersions: []string{h.version}, Resources: []string{h.resource}, Scope: &h.scope,
+		},
+	}}
+}
+
+// selectors are the objects and the namespaces of the hook. Both a Job that
+// loses the label by an update and one that gains it are selected.
+func (h hook) selectors(o Options) (object, namespace *metav1.LabelSelector) {
+	if h.everywhere {
+		return &metav1.LabelSelector{}, &metav1.LabelSelector{}
+	}
+	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
+		Key: constants.QueueLabel, Operator: metav1.LabelSelectorOpExists,
+	}}}, jobs.ExceptNamespaces(o.ExcludedNamespaces)
+}
+
+// MutatingWebhooks are the entries of the MutatingWebhookConfiguration, complete
+// but for the caBundle. Every field that the API server would default is set,
+// so that what is wanted can be compared with what is there.
+func (o Options) MutatingWebhooks() []arv1.MutatingWebhook {
+	var entries []arv1.MutatingWebhook
+	for _, h := range o.mutating() {
+		object, namespace := h.selectors(o)
+		entries = append(entries, arv1.MutatingWebhook{
+			Name:                    h.name,
+			ClientConfig:            o.clientConfig(h.path),
+			Rules:                   h.rules(),
+			FailurePolicy:           ptr.To(h.failure),
+			MatchPolicy:             ptr.To(arv1.Equivalent),
+			ObjectSelector:          object,
+			NamespaceSelector:       namespace,
+			SideEffects:             ptr.To(arv1.SideEffectClassNone),
+			TimeoutSeconds:          ptr.To(int32(timeoutSeconds)),
+			AdmissionReviewVersions: []string{"v1"},
+			ReinvocationPolicy:      ptr.To(arv1.NeverReinvocationPolicy),
+			MatchConditions:         h.conditions,
+		})
+	}
+	return entries
+}
+
+// ValidatingWebhooks are the entries of the ValidatingWebhookConfiguration, as
+// MutatingWebhooks are those of the other.
+func (o Options) ValidatingWebhooks() []arv1.ValidatingWebhook {
+	var entries []arv1.ValidatingWebhook
+	for _, h := range o.validating() {
+		object, namespace := h.selectors(o)
+		entries = append(entries, arv1.ValidatingWebhook{
+			Name:                    h.name,
+			ClientConfig:            o.clientConfig(h.path),
+			Rules:                   h.rules(),
+			FailurePolicy:           ptr.To(h.failure),
+			MatchPolicy:             ptr.To(arv1.Equivalent),
+			ObjectSelector:          object,
+			NamespaceSelector:       namespace,
+			SideEffects:             ptr.To(arv1.SideEffectClassNone),
+			TimeoutSeconds:          ptr.To(int32(timeoutSeconds)),
+			AdmissionReviewVersions: []string{"v1"},
+			MatchConditions:         h.conditions,
+		})
+	}
+	return entries
+}

@@ -1,0 +1,90 @@
+package kube
+
+import (
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcehelper "k8s.io/component-helpers/resource"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+	"sigs.k8s.io/kueue/pkg/constants"
+
+	"sluice.dev/sluice/admission"
+	"sluice.dev/sluice/quota"
+)
+
+// workloadOf is the key of the workload that the pod belongs to, or "". The job
+// integrations write it on every pod that they let start.
+func workloadOf(p *corev1.Pod) string {
+	if name := p.Annotations[kueue.WorkloadAnnotation]; name != "" {
+		return p.Namespace + "/" + name
+	}
+	return ""
+}
+
+// matters says whether the core has to know the pod: it belongs to a workload, or
+// it takes room on a node.
+func matters(p *corev1.Pod) bool {
+	return workloadOf(p) != "" || p.Spec.NodeName != "" && !ended(p)
+}
+
+func ended(p *corev1.Pod) bool {
+	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+}
+
+func gated(p *corev1.Pod) bool {
+	return slices.ContainsFunc(p.Spec.SchedulingGates, func(g corev1.PodSchedulingGate) bool { return g.Name == gate })
+}
+
+// convertPod is the pod as the core sees it.
+func convertPod(space *quota.Space, p *corev1.Pod) admission.Pod {
+	out := admission.Pod{
+		UID: string(p.UID), Key: p.Namespace + "/" + p.Name, Version: version(p.ResourceVersion),
+		Workload: workloadOf(p),
+		Set:      p.Labels[constants.PodSetLabel],
+		Node:     p.Spec.NodeName,
+		Stopping: p.DeletionTimestamp != nil,
+		Request:  podRequest(space, p),
+		Queue:    p.Labels[constants.ClusterQueueLabel],
+	}
+	if out.Workload == "" {
+		out.Set, out.Queue = "", ""
+	}
+	if stamp, err := strconv.ParseInt(p.Annotations[StampAnnotation], 10, 64); err == nil {
+		out.Stamp = stamp
+	}
+	if out.Node == "" {
+		out.Node = p.Annotations[NodeAnnotation]
+	}
+	switch {
+	case p.Status.Phase == corev1.PodSucceeded:
+		out.Phase = admission.PodSucceeded
+	case p.Status.Phase == corev1.PodFailed:
+		out.Phase = admission.PodFailed
+	case gated(p):
+		// The annotation may come from a template; only the patch that removes the
+		// gate gives the pod its node.
+		out.Phase, out.Node, out.Stamp = admission.PodGated, "", 0
+	default:
+		out.Phase = admission.PodPlaced
+	}
+	return out
+}
+
+// podRequest is what the pod takes on its node, itself included. What cannot be
+// counted cannot have been bound either.
+func podRequest(space *quota.Space, p *corev1.Pod) quota.Resources {
+	r, _ := vector(space, resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{UseStatusResources: true}))
+	r.Set(quota.Pods, 1)
+	return r
+}
+
+// version is the order of an object's versions. The API server's are numbers that
+// grow; anything else is 0, which the core takes as older than all.
+func version(resourceVersion string) uint64 {
+	v, err := strconv.ParseUint(resourceVersion, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return v
+}
