@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/go-logr/logr"
 	arv1 "k8s.io/api/admissionregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -23,6 +24,7 @@ type observer struct {
 	reader    client.Reader
 	options   Options
 	host      string
+	log       logr.Logger
 }
 
 func (o *observer) NeedLeaderElection() bool { return false }
@@ -31,6 +33,7 @@ func (o *observer) Start(ctx context.Context) error {
 	for {
 		err := o.observe(ctx)
 		if err == nil {
+			o.log.Info("webhooks are in place")
 			close(o.hooks.ready)
 			return nil
 		}

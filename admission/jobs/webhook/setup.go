@@ -9,7 +9,10 @@ import (
 	"sync"
 
 	"github.com/open-policy-agent/cert-controller/pkg/rotator"
+	arv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Hooks tells when the webhooks are in place.
@@ -77,6 +80,29 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) (*Hooks, error) {
 	hooks := &Hooks{ready: make(chan struct{}), missing: errors.New("webhooks have not started yet")}
 	return hooks, mgr.Add(&observer{
 		hooks: hooks, listening: mgr.GetWebhookServer().StartedChecker(),
-		reader: mgr.GetAPIReader(), options: o, host: host,
+		reader: mgr.GetAPIReader(), options: o, host: host, log: log,
 	})
+}
+
+// Withdraw empties both configurations, for a controller whose webhooks are
+// switched off: what an earlier one filled in would refuse queued objects.
+func Withdraw(ctx context.Context, reader client.Reader, writer client.Client) error {
+	mutating := &arv1.MutatingWebhookConfiguration{}
+	validating := &arv1.ValidatingWebhookConfiguration{}
+	for object, entries := range map[client.Object]func() int{
+		mutating:   func() int { n := len(mutating.Webhooks); mutating.Webhooks = nil; return n },
+		validating: func() int { n := len(validating.Webhooks); validating.Webhooks = nil; return n },
+	} {
+		err := reader.Get(ctx, client.ObjectKey{Name: ConfigurationName}, object)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err == nil && entries() > 0 {
+			err = writer.Update(ctx, object)
+		}
+		if err != nil {
+			return fmt.Errorf("empty %s %s: %w", kindOf(object), ConfigurationName, err)
+		}
+	}
+	return nil
 }

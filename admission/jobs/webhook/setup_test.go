@@ -127,6 +127,28 @@ func TestConfigurerCreatesWhereItMay(t *testing.T) {
 	}
 }
 
+func TestWithdraw(t *testing.T) {
+	c := cluster()
+	configure(t, c, options())
+	if err := Withdraw(t.Context(), c, c); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(mutating(t, c).Webhooks); got != 0 {
+		t.Errorf("%d mutating webhooks are left", got)
+	}
+	var validating arv1.ValidatingWebhookConfiguration
+	if err := c.Get(t.Context(), client.ObjectKey{Name: ConfigurationName}, &validating); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(validating.Webhooks); got != 0 {
+		t.Errorf("%d validating webhooks are left", got)
+	}
+	nothing := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).Build()
+	if err := Withdraw(t.Context(), nothing, nothing); err != nil {
+		t.Errorf("where there are none: %v", err)
+	}
+}
+
 func TestBundleOfCertificatesMadeElsewhere(t *testing.T) {
 	c, o := cluster(), options()
 	o.Rotate, o.CertDir = false, t.TempDir()

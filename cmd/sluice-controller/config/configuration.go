@@ -1,0 +1,151 @@
+package config
+
+import "time"
+
+// The only version of the file there is so far.
+const (
+	APIVersion = "config.sluice.dev/v1alpha1"
+	Kind       = "Configuration"
+)
+
+// Configuration is the controller's configuration file. Read and Default
+// return it complete: no field is left for the reader of a value to default.
+type Configuration struct {
+	APIVersion string `yaml:"apiVersion"`
+	Kind       string `yaml:"kind"`
+
+	// Namespace is where sluice itself lives: its lease, its certificates. Its
+	// objects are never queued.
+	Namespace string `yaml:"namespace"`
+
+	Policy         Policy         `yaml:"policy"`
+	Integrations   Integrations   `yaml:"integrations"`
+	Webhook        Webhook        `yaml:"webhook"`
+	Journal        Journal        `yaml:"journal"`
+	LeaderElection LeaderElection `yaml:"leaderElection"`
+	Client         Client         `yaml:"client"`
+	Metrics        Metrics        `yaml:"metrics"`
+	Health         Health         `yaml:"health"`
+}
+
+// Placement is how the nodes of a gang are chosen among those that fit.
+type Placement string
+
+// PlacementPack fills the fullest device and the fullest node that still fit,
+// so that large holes stay whole.
+const PlacementPack Placement = "pack"
+
+// Policy is what the cycle follows. The keys and defaults are those of a
+// scenario file's `policy`.
+type Policy struct {
+	// ReserveAfter is how long the head of a queue may be blocked before nodes
+	// are reserved for it.
+	ReserveAfter time.Duration `yaml:"reserveAfter"`
+	// RecoveryWindow is how long an admitted gang may stay below its minimum
+	// before it is taken back whole.
+	RecoveryWindow time.Duration `yaml:"recoveryWindow"`
+	// MinRuntime is how long a gang runs before it may be taken back for others.
+	MinRuntime time.Duration `yaml:"minRuntime"`
+	Placement  Placement     `yaml:"placement"`
+	// GrowEvery is how often an elastic gang below its full size tries to grow.
+	GrowEvery time.Duration `yaml:"growEvery"`
+}
+
+// Integrations names the kinds of job that can be queued.
+type Integrations struct {
+	// Frameworks are integration names, as `batch/job` and `pod`.
+	Frameworks []string `yaml:"frameworks"`
+}
+
+// Webhook says where the admission webhooks listen and how the API server
+// reaches them.
+type Webhook struct {
+	// Enabled false starts nothing and installs nothing. A Job that its owner
+	// did not suspend then starts before sluice can stop it.
+	Enabled bool `yaml:"enabled"`
+	// Host is the address to listen on; empty means all.
+	Host string `yaml:"host"`
+	Port int    `yaml:"port"`
+	// CertDir holds tls.crt and tls.key. It is written by the controller unless
+	// RotateCertificates is false.
+	CertDir string `yaml:"certDir"`
+	// RotateCertificates false leaves CertDir to someone else, who must put
+	// tls.crt, tls.key and ca.crt there.
+	RotateCertificates bool `yaml:"rotateCertificates"`
+	// URL, if set, is how the API server reaches the webhooks: https, a host
+	// name (a certificate made here names no IP address), a port. Empty means
+	// through Service.
+	URL     string         `yaml:"url"`
+	Service WebhookService `yaml:"service"`
+}
+
+// WebhookService is a Service in Configuration.Namespace.
+type WebhookService struct {
+	Name string `yaml:"name"`
+	Port int    `yaml:"port"`
+}
+
+// Journal is the file that holds decisions until they are settled.
+type Journal struct {
+	Path string `yaml:"path"`
+}
+
+// LeaderElection lets several replicas stand by while one decides.
+type LeaderElection struct {
+	Enabled       bool          `yaml:"enabled"`
+	ResourceName  string        `yaml:"resourceName"`
+	LeaseDuration time.Duration `yaml:"leaseDuration"`
+	RenewDeadline time.Duration `yaml:"renewDeadline"`
+	RetryPeriod   time.Duration `yaml:"retryPeriod"`
+}
+
+// Client bounds the requests to the API server, for each kind of object. A gang
+// of n pods costs n patches, so the usual limits of a client would be the
+// speed of admission.
+type Client struct {
+	QPS   float32 `yaml:"qps"`
+	Burst int     `yaml:"burst"`
+}
+
+// Metrics is where metrics are served; "0" means nowhere.
+type Metrics struct {
+	BindAddress string `yaml:"bindAddress"`
+}
+
+// Health is where /healthz and /readyz are served; "0" means nowhere.
+type Health struct {
+	BindAddress string `yaml:"bindAddress"`
+}
+
+// Default returns the configuration of an empty file.
+func Default() Configuration {
+	return Configuration{
+		APIVersion: APIVersion,
+		Kind:       Kind,
+		Namespace:  "sluice-system",
+		Policy: Policy{
+			ReserveAfter:   2 * time.Minute,
+			RecoveryWindow: time.Minute,
+			Placement:      PlacementPack,
+			GrowEvery:      30 * time.Second,
+		},
+		Integrations: Integrations{Frameworks: []string{"batch/job", "pod"}},
+		Webhook: Webhook{
+			Enabled:            true,
+			Port:               9443,
+			CertDir:            "/var/lib/sluice/certs",
+			RotateCertificates: true,
+			Service:            WebhookService{Name: "sluice-webhook", Port: 443},
+		},
+		Journal: Journal{Path: "/var/lib/sluice/journal.db"},
+		LeaderElection: LeaderElection{
+			ResourceName:  "sluice-controller",
+			LeaseDuration: 15 * time.Second,
+			RenewDeadline: 10 * time.Second,
+			RetryPeriod:   2 * time.Second,
+		},
+		Client:  Client{QPS: 500, Burst: 1000},
+		Metrics: Metrics{BindAddress: ":8080"},
+		Health:  Health{BindAddress: ":8081"},
+	}
+}

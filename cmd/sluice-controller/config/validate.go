@@ -1,0 +1,159 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Frameworks lists the integrations that the controller is built with.
+var Frameworks = []string{"batch/job", "pod"}
+
+// refusals collects what is wrong with a file, each with its line.
+type refusals struct {
+	name string
+	root *yaml.Node
+	all  []error
+}
+
+func (r *refusals) refuse(path, format string, args ...any) {
+	message := path + ": " + fmt.Sprintf(format, args...)
+	if r.root != nil {
+		message = fmt.Sprintf("%s:%d: %s", r.name, lineOf(r.root, path), message)
+	}
+	r.all = append(r.all, errors.New(message))
+}
+
+// Validate reports every value that the controller could not run with. It is
+// for a Configuration that was changed after it was read, as by flags.
+func (c Configuration) Validate() error { return c.validate("", nil) }
+
+// validate is Validate, with the line of each refusal if root is the text of c.
+func (c Configuration) validate(name string, root *yaml.Node) error {
+	r := &refusals{name: name, root: root}
+	if c.APIVersion != APIVersion {
+		r.refuse("apiVersion", "%q, want %q", c.APIVersion, APIVersion)
+	}
+	if c.Kind != Kind {
+		r.refuse("kind", "%q, want %q", c.Kind, Kind)
+	}
+	if c.Namespace == "" {
+		r.refuse("namespace", "empty, want the namespace that sluice lives in")
+	}
+	r.policy(c.Policy)
+	r.integrations(c.Integrations)
+	r.webhook(c.Webhook)
+	r.leaderElection(c.LeaderElection)
+	if c.Journal.Path == "" {
+		r.refuse("journal.path", "empty, want a file")
+	}
+	if !(c.Client.QPS > 0) { // Also refuses NaN.
+		r.refuse("client.qps", "%v, want more than 0", c.Client.QPS)
+	}
+	if c.Client.Burst < 1 {
+		r.refuse("client.burst", "%d, want at least 1", c.Client.Burst)
+	}
+	r.address("metrics.bindAddress", c.Metrics.BindAddress)
+	r.address("health.bindAddress", c.Health.BindAddress)
+	return errors.Join(r.all...)
+}
+
+func (r *refusals) policy(p Policy) {
+	if p.ReserveAfter <= 0 {
+		r.refuse("policy.reserveAfter", "%v, want more than 0", p.ReserveAfter)
+	}
+	if p.RecoveryWindow < 0 {
+		r.refuse("policy.recoveryWindow", "%v is negative", p.RecoveryWindow)
+	}
+	if p.MinRuntime < 0 {
+		r.refuse("policy.minRuntime", "%v is negative", p.MinRuntime)
+	}
+	if p.GrowEvery <= 0 {
+		r.refuse("policy.growEvery", "%v, want more than 0", p.GrowEvery)
+	}
+	if p.Placement != PlacementPack {
+		r.refuse("policy.placement", "%q, want %q", p.Placement, PlacementPack)
+	}
+}
+
+func (r *refusals) integrations(i Integrations) {
+	if len(i.Frameworks) == 0 {
+		r.refuse("integrations.frameworks", "empty, want at least one of %s", strings.Join(Frameworks, ", "))
+	}
+	for n, name := range i.Frameworks {
+		if !slices.Contains(Frameworks, name) {
+			r.refuse("integrations.frameworks", "unknown framework %q, want %s", name, strings.Join(Frameworks, " or "))
+		}
+		if slices.Contains(i.Frameworks[:n], name) {
+			r.refuse("integrations.frameworks", "%q is named twice", name)
+		}
+	}
+}
+
+func (r *refusals) webhook(w Webhook) {
+	if !w.Enabled {
+		return
+	}
+	r.port("webhook.port", w.Port)
+	if w.CertDir == "" {
+		r.refuse("webhook.certDir", "empty, want a folder")
+	}
+	if w.URL == "" {
+		if w.Service.Name == "" {
+			r.refuse("webhook.service.name", "empty, want the name of a Service, or set webhook.url")
+		}
+		r.port("webhook.service.port", w.Service.Port)
+		return
+	}
+	u, err := url.Parse(w.URL)
+	switch {
+	case err != nil:
+		r.refuse("webhook.url", "%v", err)
+	case u.Scheme != "https" || u.Hostname() == "":
+		r.refuse("webhook.url", "%q, want https://HOST:PORT", w.URL)
+	case u.RawQuery != "" || u.Fragment != "" || u.User != nil:
+		r.refuse("webhook.url", "%q, want no user, query or fragment", w.URL)
+	case w.RotateCertificates && net.ParseIP(u.Hostname()) != nil:
+		r.refuse("webhook.url", "the host is the IP address %s, but the certificates made here name hosts only: use a host name, as localhost", u.Hostname())
+	}
+}
+
+func (r *refusals) leaderElection(l LeaderElection) {
+	if !l.Enabled {
+		return
+	}
+	if l.ResourceName == "" {
+		r.refuse("leaderElection.resourceName", "empty, want the name of a Lease")
+	}
+	if l.RetryPeriod <= 0 {
+		r.refuse("leaderElection.retryPeriod", "%v, want more than 0", l.RetryPeriod)
+	}
+	// The elector wants room for several retries within the deadline.
+	if l.RenewDeadline <= l.RetryPeriod*12/10 {
+		r.refuse("leaderElection.renewDeadline", "%v, want more than 1.2 × retryPeriod, %v", l.RenewDeadline, l.RetryPeriod*12/10)
+	}
+	if l.LeaseDuration <= l.RenewDeadline || l.LeaseDuration < time.Second {
+		r.refuse("leaderElection.leaseDuration", "%v, want at least 1s and more than renewDeadline, %v", l.LeaseDuration, l.RenewDeadline)
+	}
+}
+
+func (r *refusals) port(path string, port int) {
+	if port < 1 || port > 65535 {
+		r.refuse(path, "%d, want 1 to 65535", port)
+	}
+}
+
+func (r *refusals) address(path, address string) {
+	if address == "0" {
+		return
+	}
+	if _, port, err := net.SplitHostPort(address); err != nil || port == "" {
+		r.refuse(path, "%q, want HOST:PORT, :PORT, or \"0\" for none", address)
+	}
+}

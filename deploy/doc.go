@@ -1,0 +1,5 @@
+// Package deploy is the manifests of sluice: what is installed (crd, generated
+// by generate.sh, and base) and what can be tried (examples). It holds no code;
+// its tests read every manifest as the API server would, and hold the names in
+// them to those in the code.
+package deploy
