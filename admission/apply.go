@@ -66,7 +66,7 @@ func (s *State) workloadSeen(e WorkloadSeen) {
 		return
 	}
 	if r == nil {
-		r = &record{settled: true, pods: map[string]*podRecord{}}
+		r = &record{key: e.Workload.Key, settled: true, pods: map[string]*podRecord{}}
 		s.records[e.Workload.Key] = r
 		defer s.adopt(r)
 	} else if r.phase == Waiting {
@@ -127,7 +127,9 @@ func (s *State) enter(r *record, p Phase, a *Admission) {
 		r.broken, r.grown, r.whole = time.Time{}, a.At, false
 	}
 	if p != r.phase {
-		s.changes++
+		if p != Admitted {
+			s.changes++
+		}
 		r.reason, r.told = Reason{}, ""
 	}
 	if p != Waiting {
@@ -156,6 +158,7 @@ func (s *State) workloadGone(key string) {
 		return
 	}
 	s.waiting.Remove(key)
+	delete(s.idle, key)
 	delete(s.records, key)
 	s.enter(r, Finished, nil)
 	r.deleted = true
@@ -175,7 +178,10 @@ func (s *State) workloadGone(key string) {
 // rename keeps the record of a deleted workload, whose pods still exist, under a
 // name that nobody else can have, also for those who wait for these pods to go.
 func (s *State) rename(from, to string, r *record) {
+	s.running = slices.DeleteFunc(s.running, func(x *record) bool { return x == r })
+	r.key = to
 	s.records[to] = r
+	s.track(r)
 	for i, n := range s.nominees {
 		if slices.Contains(n.Victims, from) {
 			victims := slices.Clone(n.Victims)
@@ -268,11 +274,7 @@ func (s *State) podChanged(r *record) {
 	s.recount(r)
 	switch {
 	case r.deleted && len(r.held) == 0:
-		for key, x := range s.records {
-			if x == r {
-				delete(s.records, key)
-			}
-		}
+		delete(s.records, r.key)
 	case r.phase == Stopping && r.settled:
 		s.leaveStopping(r)
 		s.enlist(r)
@@ -310,6 +312,9 @@ func (s *State) assumed(d *Decision) {
 		s.enter(r, Admitted, &a)
 		s.recount(r)
 		s.enlist(r)
+		if id, ok := s.tree.ID(r.queue); ok && s.ledger.Above(id, r.charge) {
+			s.changes++ // with the larger share of its queue, others may have more of it back
+		}
 	}
 	for i := range d.Move {
 		a := d.Move[i]
@@ -344,6 +349,22 @@ func (s *State) assumed(d *Decision) {
 		}
 	}
 	s.nominees = d.Nominees
+	s.remember(d)
+}
+
+// remember keeps what the cycle learned about shapes, so that the next one need not
+// look at them again.
+func (s *State) remember(d *Decision) {
+	if d.looked == nil {
+		return // read back from the journal
+	}
+	clear(s.news)
+	for shape := range d.untold {
+		s.news[shape] = true
+	}
+	// What was learned holds for the state as it was before this decision's effects;
+	// whatever could have helped since then has moved changes on.
+	s.failed = d.looked
 }
 
 // assume remembers what r is now, in case the write that follows is refused.

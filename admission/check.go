@@ -15,7 +15,7 @@ func (s *State) Check() []string {
 	bad := slices.Concat(s.ledger.Check(), s.waiting.Check())
 	charges := map[string]quota.Resources{}
 	used := map[string]quota.Resources{}
-	for _, r := range s.sorted() {
+	for _, r := range s.records {
 		bad = append(bad, s.checkRecord(r)...)
 		sum := charges[r.queue]
 		sum.Add(r.charge)

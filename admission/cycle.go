@@ -49,17 +49,23 @@ type pass struct {
 	nominated        map[string]bool
 	admitted         map[string]bool
 	keeps            []keep // of reservations
+	looks            int    // how many nodes may still be looked at only to tell numbers
 	arena            *queue.Contest
 }
+
+// looksMost bounds how many nodes one pass looks at only to bring told numbers up
+// to date.
+const looksMost = 200_000
 
 func newPass(s *State, now time.Time) *pass {
 	s.settle()
 	s.ledger.Recount()
 	p := &pass{
-		s: s, now: now, d: Decision{At: now}, inv: s.inv, today: s.ledger, later: s.ledger,
+		s: s, now: now, d: Decision{At: now, looked: map[string]glance{}, untold: map[string]bool{}}, inv: s.inv, today: s.ledger, later: s.ledger,
 		cursor: map[*queue.Group]int{}, failed: map[*queue.Group]Reason{},
 		stopped: map[string]string{}, evicted: map[*record]bool{}, replaced: map[*record]bool{}, moved: map[*record]bool{}, nominated: map[string]bool{}, admitted: map[string]bool{},
 	}
+	p.looks = looksMost
 	p.invMark, p.nowMark = s.inv.Mark(), s.ledger.Mark()
 	return p
 }
@@ -151,23 +157,44 @@ func (p *pass) try(c queue.Claim) {
 		}
 		return
 	}
-	var offers []offer
-	for _, f := range q.Choices() {
-		o := p.offer(r, c.Leaf, f)
-		if o.fits {
-			p.admit(r, c.Leaf, o)
+	if !p.seen(r, c.Leaf, g, q) {
+		var offers []offer
+		for _, f := range q.Choices() {
+			o := p.offer(r, c.Leaf, f)
+			if o.fits {
+				p.admit(r, c.Leaf, o)
+				return
+			}
+			offers = append(offers, o)
+		}
+		if p.preempt(r, c.Leaf, q, offers) {
 			return
 		}
-		offers = append(offers, o)
+		p.reserve(r, c.Leaf, offers)
+		p.failed[g] = p.shortReason(r, c.Leaf, offers)
 	}
-	if p.preempt(r, c.Leaf, q, offers) {
-		return
-	}
-	p.reserve(r, c.Leaf, offers)
-	p.failed[g] = p.shortReason(r, c.Leaf, offers)
 	if q.Strict {
 		p.stopped[q.Quota.Name] = r.w.Key
 	}
+}
+
+// seen says whether the shape failed before and nothing has happened since that
+// could help it: then the answer is the same. A claim for which room is kept, or
+// that is behind such a claim, is looked at in every cycle.
+func (p *pass) seen(r *record, leaf int, g *queue.Group, q *queue.Queue) bool {
+	last, ok := p.s.failed[g.Shape]
+	if !ok || last.changes != p.s.changes || last.reason.Code == Behind || p.s.cfg.MinRuntime > 0 {
+		return false
+	}
+	if p.blockedLong(r) && len(p.keeps) < p.s.cfg.Reservations {
+		var offers []offer
+		for _, f := range q.Choices() {
+			offers = append(offers, p.offer(r, leaf, f))
+		}
+		p.reserve(r, leaf, offers)
+	}
+	p.failed[g] = last.reason
+	return true
 }
 
 func (p *pass) group(w *queue.Workload) *queue.Group {
@@ -239,7 +266,7 @@ func (p *pass) pinnedFits(r *record, leaf int, charge quota.Resources) (quota.La
 		return quota.Lack{}, true
 	}
 	var used quota.Resources
-	for _, x := range p.s.records {
+	for _, x := range p.s.running {
 		if x.queue == r.w.Queue && x.w.Pinned {
 			used.Add(x.charge)
 		}
@@ -331,7 +358,7 @@ func (p *pass) endOf(w *queue.Workload) time.Time {
 // grow gives elastic gangs that run below their full size what nobody wants, and
 // gangs that were resized while they run the pods they ask for.
 func (p *pass) grow() {
-	for _, r := range p.s.sorted() {
+	for _, r := range p.s.running {
 		if r.phase != Admitted || !r.settled || r.deleted || p.evicted[r] || p.now.Before(r.grown.Add(p.s.cfg.GrowEvery)) {
 			continue
 		}

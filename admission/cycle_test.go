@@ -361,7 +361,8 @@ func (w *world) cycle(t *testing.T) string {
 	for _, line := range kept {
 		b.WriteString(line + "\n")
 	}
-	for _, r := range w.s.sorted() {
+	for _, key := range sortedKeys(w.s.records) {
+		r := w.s.records[key]
 		if r.phase == Waiting && !r.deleted {
 			fmt.Fprintf(&b, "hold  %s  %s\n", r.w.Key, r.told)
 		}

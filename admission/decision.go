@@ -28,6 +28,9 @@ type Decision struct {
 	Nominees []Nominee
 	// Reservations are the places kept for blocked claims in this cycle.
 	Reservations []Reservation
+
+	looked map[string]glance // shapes that failed
+	untold map[string]bool   // shapes of which some member was not told the common answer
 }
 
 // Acts says whether something has to be done to the cluster beyond telling.

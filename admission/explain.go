@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -9,9 +10,9 @@ import (
 	"sluice.dev/sluice/quota"
 )
 
-// empty is the cluster without pods, once with all hardware in order and once as
-// it is.
-type empty struct{ sound, asis *gang.Inventory }
+// empty is the cluster without pods: as it is, with all hardware in order, and with
+// labels and taints disregarded as well.
+type empty struct{ asis, sound, loose *gang.Inventory }
 
 // explain says of every workload that waits why it does, if that changed.
 func (p *pass) explain() {
@@ -20,10 +21,9 @@ func (p *pass) explain() {
 			p.explainGroup(name, g)
 		}
 	}
-	for _, r := range p.s.sorted() {
-		if r.phase == Waiting && !r.deleted && !p.s.waiting.Has(r.w.Key) {
-			p.tell(r, p.unlisted(r), "")
-		}
+	for _, key := range slices.Sorted(maps.Keys(p.s.idle)) {
+		r := p.s.idle[key]
+		p.tell(r, p.unlisted(r), "")
 	}
 }
 
@@ -40,27 +40,48 @@ func (p *pass) unlisted(r *record) Reason {
 }
 
 // explainGroup tells all members of a group. One answer serves them all, but for
-// those whose victims stop and those that sit out.
+// those whose victims stop and those that sit out. If everybody has been told the
+// same before, nobody is asked.
 func (p *pass) explainGroup(name string, g *queue.Group) {
-	var why Reason
-	var text string
+	head := p.common(g)
+	if head == nil {
+		p.d.untold[g.Shape] = true
+	} else {
+		why := p.reasonOf(head, name, g)
+		last := p.s.failed[g.Shape]
+		text := p.s.Text(why)
+		p.d.looked[g.Shape] = glance{changes: p.s.changes, reason: why, text: text}
+		if text == last.text && !p.s.news[g.Shape] {
+			return
+		}
+	}
 	for _, w := range g.Members {
 		r := p.s.records[w.Key]
 		switch {
 		case p.admitted[w.Key]:
 		case p.nominated[w.Key]:
+			p.d.untold[g.Shape] = true
 			p.tell(r, Reason{Code: Preempting, Queue: name, Names: p.victimsOf(w.Key)}, "")
 		case !r.settled:
-		case p.waits(r) && p.s.queues[name] != nil:
+			p.d.untold[g.Shape] = true
+		case p.waits(r):
+			p.d.untold[g.Shape] = true
 			p.tell(r, p.resting(r, name), "")
-		default:
-			if why.Code == "" {
-				why = p.reasonOf(r, name, g)
-				text = p.s.Text(why)
-			}
-			p.tell(r, why, text)
+		case head != nil:
+			look := p.d.looked[g.Shape]
+			p.tell(r, look.reason, look.text)
 		}
 	}
+}
+
+// common is the first member that shares the common answer, or nil.
+func (p *pass) common(g *queue.Group) *record {
+	for _, w := range g.Members {
+		if r := p.s.records[w.Key]; !p.admitted[w.Key] && !p.nominated[w.Key] && !p.waits(r) {
+			return r
+		}
+	}
+	return nil
 }
 
 func (p *pass) tell(r *record, why Reason, text string) {
@@ -106,16 +127,40 @@ func (p *pass) reasonOf(r *record, name string, g *queue.Group) Reason {
 	if why := p.standing(r, name); why.Code != "" {
 		return why
 	}
-	if why, ok := p.failed[g]; ok {
-		return why
-	}
 	leaf, _ := p.s.tree.ID(name)
+	if why, ok := p.failed[g]; ok {
+		return p.refresh(r, leaf, why)
+	}
 	for _, f := range p.s.queues[name].Choices() {
 		if lack, ok := p.fits(leaf, f.Charge(r.w.Least())); !ok {
 			return Reason{Code: Quota, Queue: name, Bound: p.bound(&lack, false)}
 		}
 	}
 	return Reason{Code: Behind, Queue: name, Names: []string{p.stopped[name]}}
+}
+
+// refresh brings the numbers of a reason up to what this pass admitted after it was
+// found. Looking at nodes costs, so that ends when the pass has seen enough of them;
+// the numbers are then those of an earlier look.
+func (p *pass) refresh(r *record, leaf int, why Reason) Reason {
+	for _, f := range p.s.queues[r.w.Queue].Choices() {
+		switch {
+		case why.Code == Quota:
+			if lack, ok := p.fits(leaf, f.Charge(r.w.Least())); !ok {
+				why.Bound = p.bound(&lack, false)
+				return why
+			}
+		case why.Places != nil && p.looks > 0:
+			p.looks -= p.inv.Len()
+			spec, sizes := f.Spec(&r.w.Spec), r.w.LeastSizes()
+			if _, short := gang.Place(p.inv, spec, sizes); short != nil {
+				fresh := p.offerReason(r, offer{spec: spec, short: short})
+				fresh.Queue = why.Queue
+				return fresh
+			}
+		}
+	}
+	return why
 }
 
 // standing is a reason that holds whatever else runs: of the queue, or of the
@@ -174,7 +219,11 @@ func (p *pass) staticOf(r *record, leaf int, f *queue.Flavor) Reason {
 		return Reason{Code: NeverFits, Bound: b}
 	}
 	if p.s.empty == nil {
-		p.s.empty = &empty{sound: p.inv.Vacant(gang.Relax{Hardware: true}), asis: p.inv.Vacant(gang.Relax{})}
+		p.s.empty = &empty{
+			asis:  p.inv.Vacant(gang.Relax{}),
+			sound: p.inv.Vacant(gang.Relax{Hardware: true}),
+			loose: p.inv.Vacant(gang.Relax{Labels: true, Hardware: true}),
+		}
 	}
 	spec, sizes := f.Spec(&r.w.Spec), r.w.LeastSizes()
 	_, short := gang.Place(p.s.empty.sound, spec, sizes)
@@ -184,9 +233,9 @@ func (p *pass) staticOf(r *record, leaf int, f *queue.Flavor) Reason {
 		}
 		return Reason{Code: Hardware, Places: p.places(p.s.empty.asis, spec, sizes, short)}
 	}
-	loose, any := p.inv.Vacant(gang.Relax{Labels: true, Hardware: true}), spec.Loosen()
-	if _, never := gang.Place(loose, any, sizes); never != nil {
-		return Reason{Code: NeverFits, Places: p.places(loose, any, sizes, never)}
+	anywhere := spec.Loosen()
+	if _, never := gang.Place(p.s.empty.loose, anywhere, sizes); never != nil {
+		return Reason{Code: NeverFits, Places: p.places(p.s.empty.loose, anywhere, sizes, never)}
 	}
 	return Reason{Code: Labels, Places: p.places(p.s.empty.sound, spec, sizes, short)}
 }
@@ -272,24 +321,39 @@ func (s *State) Wake(now time.Time) time.Time {
 			at = t
 		}
 	}
-	for _, r := range s.records {
-		switch {
-		case r.deleted:
-		case r.phase == Waiting:
-			want(r.w.After)
-			want(r.retry)
-			if !r.blocked.IsZero() {
-				want(r.blocked.Add(s.cfg.ReserveAfter))
-			}
-		case r.phase == Admitted:
-			if !r.broken.IsZero() {
-				want(r.broken.Add(s.cfg.RecoveryWindow))
-			}
-			if r.wantsMore() {
-				want(r.grown.Add(s.cfg.GrowEvery))
-			}
-			want(r.admission.At.Add(max(s.cfg.MinRuntime, r.w.MinRuntime)))
+	for _, name := range s.waiting.Queues() {
+		for _, g := range s.waiting.Groups(name) {
+			s.wakeGroup(g, want)
+		}
+	}
+	for _, r := range s.running {
+		if r.phase != Admitted || r.deleted {
+			continue
+		}
+		if !r.broken.IsZero() {
+			want(r.broken.Add(s.cfg.RecoveryWindow))
+		}
+		if r.wantsMore() {
+			want(r.grown.Add(s.cfg.GrowEvery))
+		}
+		if protects := max(s.cfg.MinRuntime, r.w.MinRuntime); protects > 0 {
+			want(r.admission.At.Add(protects))
 		}
 	}
 	return at
+}
+
+// wakeGroup wants a cycle when room is to be reserved for the first member, and when
+// a member that sits out is to be tried again.
+func (s *State) wakeGroup(g *queue.Group, want func(time.Time)) {
+	if r := s.records[g.Head().Key]; !r.blocked.IsZero() {
+		want(r.blocked.Add(s.cfg.ReserveAfter))
+	}
+	if !s.news[g.Shape] {
+		return // nobody sits out
+	}
+	for _, w := range g.Members {
+		want(w.After)
+		want(s.records[w.Key].retry)
+	}
 }

@@ -20,7 +20,7 @@ type Mark struct {
 // other nodes, and gangs that stay incomplete too long, or that their owner holds,
 // are taken back whole.
 func (p *pass) mend() {
-	for _, r := range p.s.sorted() {
+	for _, r := range p.s.running {
 		if r.phase != Admitted || !r.settled || r.deleted {
 			continue
 		}
@@ -202,7 +202,7 @@ func (p *pass) hold(spec *gang.Spec, stays gang.Plan) {
 
 // release lets gated pods of admitted gangs go to the places of their plan.
 func (p *pass) release() {
-	for _, r := range p.s.sorted() {
+	for _, r := range p.s.running {
 		if r.phase != Admitted || !r.settled || r.deleted || p.evicted[r] || p.moved[r] {
 			continue
 		}

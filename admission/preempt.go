@@ -119,7 +119,7 @@ func (p *pass) victims(r *record, leaf int, q *queue.Queue, o offer) []victim {
 // candidates are all gangs that could be taken back for r, in order.
 func (p *pass) candidates(r *record, leaf int, q *queue.Queue, o offer) []victim {
 	var list []victim
-	for _, x := range p.s.sorted() {
+	for _, x := range p.s.running {
 		if x.phase != Admitted || x.deleted || x.w.Pinned || p.evicted[x] || p.moved[x] || !x.settled || len(x.held) == 0 {
 			continue
 		}
@@ -229,6 +229,9 @@ func (p *pass) enough(r *record, leaf int, q *queue.Queue, o offer, candidates [
 		p.inv.Undo(invMark)
 		ledger.Undo(mark)
 	}()
+	if !p.couldHold(r, leaf, o, candidates, ledger) {
+		return nil
+	}
 	var taken []victim
 	for _, v := range candidates {
 		if !p.may(leaf, v, o.charge, ledger) {
@@ -241,6 +244,20 @@ func (p *pass) enough(r *record, leaf int, q *queue.Queue, o offer, candidates [
 		}
 	}
 	return nil
+}
+
+// couldHold asks, before anything is tried in order, whether the offer would fit if
+// every candidate were gone.
+func (p *pass) couldHold(r *record, leaf int, o offer, candidates []victim, ledger *quota.Ledger) bool {
+	invMark, mark := p.inv.Mark(), ledger.Mark()
+	defer func() {
+		p.inv.Undo(invMark)
+		ledger.Undo(mark)
+	}()
+	for _, v := range candidates {
+		p.lift(v.load, ledger, -1)
+	}
+	return p.holds(r, leaf, o, ledger)
 }
 
 // needed gives back, last first, every victim without which the offer still fits.

@@ -76,7 +76,7 @@ func (p *pass) earliest(r *record, leaf int, o offer) (keep, gang.Plan, bool) {
 // endings are the running gangs that hold something of what is asked: those with a
 // limit, soonest end first, and those without, smallest first.
 func (p *pass) endings(charge quota.Resources) (limited, open []*record) {
-	for _, x := range p.s.sorted() {
+	for _, x := range p.s.running {
 		if len(x.held) == 0 || x.phase == Waiting || !shares(x.charge, charge) {
 			continue
 		}

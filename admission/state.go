@@ -3,6 +3,7 @@ package admission
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"sluice.dev/sluice/gang"
@@ -26,12 +27,25 @@ type State struct {
 	nominees  []Nominee
 	gone      int // numbers the records of deleted workloads whose pods still exist
 	problems  []string
-	unrefresh bool // queues changed since the tree was built
-	// changes counts events that could help a waiting claim.
+	unrefresh bool               // queues changed since the tree was built
+	running   []*record          // those that are admitted or hold something, by key
+	idle      map[string]*record // those that wait and may not be tried, by key
+	// changes counts what could help a waiting claim. A shape that failed is tried
+	// again only when it moved on; see glance.
 	changes uint64
+	failed  map[string]glance // by shape
+	// news are the shapes with members that have not been told why they wait.
+	news map[string]bool
 	// What the empty cluster says about shapes holds until nodes or queues change.
 	empty  *empty
 	static map[string]Reason
+}
+
+// glance is the last look at a shape that found neither room nor victims.
+type glance struct {
+	changes uint64 // State.changes then
+	reason  Reason
+	text    string // what its members were told
 }
 
 // Phase is where a workload is in its life.
@@ -47,6 +61,7 @@ const (
 
 // record is one workload with all that is counted for it.
 type record struct {
+	key       string // under which the state knows it
 	w         *queue.Workload
 	phase     Phase
 	version   uint64
@@ -106,6 +121,9 @@ func NewState(cfg Config) *State {
 		waiting: queue.NewSet(),
 		pods:    map[string]*podRecord{},
 		static:  map[string]Reason{},
+		idle:    map[string]*record{},
+		failed:  map[string]glance{},
+		news:    map[string]bool{},
 	}
 	s.rebuild()
 	return s
@@ -181,6 +199,7 @@ func (s *State) recount(r *record) {
 		s.uncount(r)
 	}
 	if len(want) == 0 && len(r.held) == 0 {
+		s.track(r)
 		return
 	}
 	if r.spec == nil || len(r.held) == 0 {
@@ -207,6 +226,19 @@ func (s *State) recount(r *record) {
 	r.held = want
 	if freed {
 		s.changes++
+	}
+	s.track(r)
+}
+
+// track keeps r among the running as long as it is admitted or holds something.
+func (s *State) track(r *record) {
+	runs := r.phase == Admitted || r.phase == Stopping || len(r.held) > 0
+	i, listed := slices.BinarySearchFunc(s.running, r.key, func(x *record, key string) int { return strings.Compare(x.key, key) })
+	switch {
+	case runs && !listed:
+		s.running = slices.Insert(s.running, i, r)
+	case !runs && listed:
+		s.running = slices.Delete(s.running, i, i+1)
 	}
 }
 
@@ -373,10 +405,15 @@ func (r *record) doneOf(i int) int {
 // enlist puts r into the waiting set, or takes it out, as its fields say.
 func (s *State) enlist(r *record) {
 	ready := r.phase == Waiting && !r.deleted && !r.w.Held && r.w.Invalid == "" && r.w.Gate == ""
+	delete(s.idle, r.key)
 	if ready {
 		s.waiting.Put(r.w)
-	} else {
-		s.waiting.Remove(r.w.Key)
+		s.news[r.w.Shape()] = true
+		return
+	}
+	s.waiting.Remove(r.w.Key)
+	if r.phase == Waiting && !r.deleted {
+		s.idle[r.key] = r
 	}
 }
 
@@ -425,20 +462,6 @@ func abs(n int) int {
 		return -n
 	}
 	return n
-}
-
-// sorted returns the records in the order of their keys.
-func (s *State) sorted() []*record {
-	keys := make([]string, 0, len(s.records))
-	for k := range s.records {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	out := make([]*record, len(keys))
-	for i, k := range keys {
-		out[i] = s.records[k]
-	}
-	return out
 }
 
 // Config returns the policy in force.

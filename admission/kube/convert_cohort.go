@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 
-
 	"sluice.dev/sluice/queue"
 	"sluice.dev/sluice/quota"
 )
@@ -96,4 +95,3 @@ func subtree(name string, own map[string]limits, children map[string][]*quota.Qu
 	}
 	return sum
 }
-

@@ -14,15 +14,15 @@ import (
 // expresses, and the word for that state. They become outages, not taints: a pod
 // is not kept out by what its owner wrote.
 var outageTaints = map[string]string{
-	corev1.TaintNodeUnschedulable:               "cordoned",
-	corev1.TaintNodeNotReady:                    gang.NotReady,
-	corev1.TaintNodeUnreachable:                 gang.NotReady,
-	corev1.TaintNodeMemoryPressure:              "memoryPressure",
-	corev1.TaintNodeDiskPressure:                "diskPressure",
-	corev1.TaintNodePIDPressure:                 "pidPressure",
-	corev1.TaintNodeNetworkUnavailable:          "networkUnavailable",
-	corev1.TaintNodeOutOfService:                "outOfService",
-	"node.cloudprovider.kubernetes.io/shutdown": "shutdown",
+	corev1.TaintNodeUnschedulable:                    "cordoned",
+	corev1.TaintNodeNotReady:                         gang.NotReady,
+	corev1.TaintNodeUnreachable:                      gang.NotReady,
+	corev1.TaintNodeMemoryPressure:                   "memoryPressure",
+	corev1.TaintNodeDiskPressure:                     "diskPressure",
+	corev1.TaintNodePIDPressure:                      "pidPressure",
+	corev1.TaintNodeNetworkUnavailable:               "networkUnavailable",
+	corev1.TaintNodeOutOfService:                     "outOfService",
+	"node.cloudprovider.kubernetes.io/shutdown":      "shutdown",
 	"node.cloudprovider.kubernetes.io/uninitialized": "uninitialized",
 }
 

@@ -96,29 +96,31 @@ func groupLimits(space *quota.Space, groups []kueue.ResourceGroup) (limits, erro
 	return l, nil
 }
 
-// clusterQueue is the ClusterQueue as the core sees it.
+// clusterQueue is the ClusterQueue as the core sees it. One with a fault admits
+// nothing, and keeps what can be read of it, so that what runs there is counted.
 func (c *catalog) clusterQueue(space *quota.Space, cq *kueue.ClusterQueue) (*queue.Queue, *fault) {
 	weight, err := thousandth(weightOf(cq.Spec.FairSharing))
+	var bad *fault
 	if err != nil {
-		return nil, faultf(reasonInvalid, "spec.fairSharing: %v", err)
+		bad = faultf(reasonInvalid, "spec.fairSharing: %v", err)
 	}
 	l, err := groupLimits(space, cq.Spec.ResourceGroups)
 	if err != nil {
-		return nil, faultf(reasonInvalid, "spec.resourceGroups: %v", err)
+		bad = faultf(reasonInvalid, "spec.resourceGroups: %v", err)
 	}
 	if s := cq.Spec.AdmissionChecksStrategy; s != nil && len(s.AdmissionChecks) > 0 {
-		return nil, faultf(kueue.ClusterQueueActiveReasonAdmissionCheckInactive, "admission checks are not supported: %s", s.AdmissionChecks[0].Name)
+		bad = faultf(kueue.ClusterQueueActiveReasonAdmissionCheckInactive, "admission checks are not supported: %s", s.AdmissionChecks[0].Name)
 	}
-	flavors, bad := c.combine(space, cq.Spec.ResourceGroups)
-	if bad != nil {
-		return nil, bad
+	flavors, missing := c.combine(space, cq.Spec.ResourceGroups)
+	if missing != nil {
+		bad = missing
 	}
 	q := &queue.Queue{
 		Quota: quota.Queue{Name: cq.Name, Weight: weight, Nominal: l.nominal, Lendable: l.lend, Max: map[int]int64{}},
 		// Kueue's default is to take nothing back.
 		Within: queue.WithinNever, Reclaim: queue.ReclaimNever,
 		Strict:  cq.Spec.QueueingStrategy == kueue.StrictFIFO,
-		Closed:  stops(cq.Spec.StopPolicy) || cq.DeletionTimestamp != nil,
+		Closed:  stops(cq.Spec.StopPolicy) || cq.DeletionTimestamp != nil || bad != nil,
 		Flavors: flavors,
 	}
 	if cq.Spec.CohortName != "" {
@@ -133,7 +135,7 @@ func (c *catalog) clusterQueue(space *quota.Space, cq *kueue.ClusterQueue) (*que
 		q.Within, q.Reclaim = within(p.WithinClusterQueue), reclaim(p.ReclaimWithinCohort)
 	}
 	exempt(space, q)
-	return q, nil
+	return q, bad
 }
 
 func weightOf(f *kueue.FairSharing) *resource.Quantity {
@@ -198,29 +200,31 @@ func exempt(space *quota.Space, q *queue.Queue) {
 }
 
 // combine makes the core's flavors of resource groups: one flavor of each group, in
-// every combination, earlier flavors of earlier groups first.
-func (c *catalog) combine(space *quota.Space, groups []kueue.ResourceGroup) ([]queue.Flavor, *fault) {
-	list := []queue.Flavor{{}}
-	for _, g := range groups {
+// every combination, earlier flavors of earlier groups first. A flavor that does
+// not exist is a fault, and counts as one without labels.
+func (c *catalog) combine(space *quota.Space, groups []kueue.ResourceGroup) (list []queue.Flavor, bad *fault) {
+	for n, g := range groups {
+		if n == 0 {
+			list = []queue.Flavor{{}}
+		}
 		if len(list)*len(g.Flavors) > mostFlavors {
-			return nil, faultf(reasonInvalid, "spec.resourceGroups: more than %d combinations of flavors", mostFlavors)
+			return list, faultf(reasonInvalid, "spec.resourceGroups: more than %d combinations of flavors", mostFlavors)
 		}
 		var next []queue.Flavor
 		for _, have := range list {
 			for _, f := range g.Flavors {
 				rf := c.flavors[string(f.Name)]
 				if rf == nil {
-					return nil, faultf(kueue.ClusterQueueActiveReasonFlavorNotFound, "there is no ResourceFlavor %s", f.Name)
+					bad = faultf(kueue.ClusterQueueActiveReasonFlavorNotFound, "there is no ResourceFlavor %s", f.Name)
+					rf = &kueue.ResourceFlavor{}
+					rf.Name = string(f.Name)
 				}
 				next = append(next, extend(space, have, rf, g.CoveredResources))
 			}
 		}
 		list = next
 	}
-	if len(groups) == 0 {
-		return nil, nil
-	}
-	return list, nil
+	return list, bad
 }
 
 // extend is the combination have with one more flavor, for the resources covered.
@@ -241,33 +245,46 @@ func extend(space *quota.Space, have queue.Flavor, rf *kueue.ResourceFlavor, cov
 }
 
 // assigned is the flavor of every resource that pods ask for, under the core's
-// flavor of that name: the one whose group covers it, else the first.
+// flavor of that name: the one whose group covers it, else the first. A group of
+// which nothing is asked is named by its first resource, since the plan heeds the
+// labels and tolerations of its flavor too.
 func assigned(cq *kueue.ClusterQueue, flavor string, asked corev1.ResourceList) map[corev1.ResourceName]kueue.ResourceFlavorReference {
 	names := strings.Split(flavor, ",")
 	out := map[corev1.ResourceName]kueue.ResourceFlavorReference{}
 	for name := range asked {
 		out[name] = kueue.ResourceFlavorReference(names[0])
-		if cq == nil {
+	}
+	if cq == nil {
+		return out
+	}
+	for i, g := range cq.Spec.ResourceGroups {
+		if i >= len(names) || len(g.CoveredResources) == 0 {
 			continue
 		}
-		for i, g := range cq.Spec.ResourceGroups {
-			if i < len(names) && slices.Contains(g.CoveredResources, name) {
-				out[name] = kueue.ResourceFlavorReference(names[i])
+		of := kueue.ResourceFlavorReference(names[i])
+		named := false
+		for _, name := range g.CoveredResources {
+			if _, ok := asked[name]; ok {
+				out[name], named = of, true
 			}
+		}
+		if !named {
+			out[g.CoveredResources[0]] = of
 		}
 	}
 	return out
 }
 
 // flavorNamed is the name of the core's flavor that an admission was made with:
-// the first of the queue that agrees with what the admission says.
+// the first of the queue that agrees with what the admission says. If the queue has
+// changed so that none does, it is charged as the first: something must be.
 func flavorNamed(cq *kueue.ClusterQueue, flavors []queue.Flavor, a *kueue.Admission) string {
 	for i := range flavors {
 		if agrees(cq, flavors[i].Name, a) {
 			return flavors[i].Name
 		}
 	}
-	return ""
+	return flavors[0].Name
 }
 
 func agrees(cq *kueue.ClusterQueue, flavor string, a *kueue.Admission) bool {

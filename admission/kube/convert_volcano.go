@@ -3,7 +3,6 @@ package kube
 import (
 	"fmt"
 
-
 	corev1 "k8s.io/api/core/v1"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
@@ -15,13 +14,11 @@ import (
 const volcanoRoot = "root"
 
 // volcanoQueue is the Volcano Queue as the core sees it. Without deserved it owns
-// its part, by weight, of what its parent's other children do not own.
+// its part, by weight, of what its parent's other children do not own. One with a
+// fault admits nothing; one whose name is taken is none at all.
 func (c *catalog) volcanoQueue(space *quota.Space, v *volcano.Queue) (*queue.Queue, *fault) {
 	if _, taken := c.clusterQueues[v.Name]; taken {
 		return nil, faultf(reasonInvalid, "there is a ClusterQueue of this name, and it is the one that LocalQueues mean")
-	}
-	if v.Spec.Weight < 0 {
-		return nil, faultf(reasonInvalid, "spec.weight %d is negative", v.Spec.Weight)
 	}
 	q := &queue.Queue{
 		Quota: quota.Queue{
@@ -34,19 +31,32 @@ func (c *catalog) volcanoQueue(space *quota.Space, v *volcano.Queue) (*queue.Que
 		Sheltered: v.Spec.Reclaimable != nil && !*v.Spec.Reclaimable,
 		Closed:    v.Status.State != "" && v.Status.State != volcano.QueueStateOpen || v.DeletionTimestamp != nil,
 	}
+	bad := readVolcano(space, v, q)
+	if bad != nil {
+		q.Closed = true
+		q.Quota.Weight = max(0, q.Quota.Weight)
+	}
+	return q, bad
+}
+
+// readVolcano fills in the amounts.
+func readVolcano(space *quota.Space, v *volcano.Queue, q *queue.Queue) *fault {
+	if v.Spec.Weight < 0 {
+		return faultf(reasonInvalid, "spec.weight %d is negative", v.Spec.Weight)
+	}
 	var err error
 	if q.Quota.Max, err = amounts(space, v.Spec.Capability); err != nil {
-		return nil, faultf(reasonInvalid, "spec.capability: %v", err)
+		return faultf(reasonInvalid, "spec.capability: %v", err)
 	}
 	if len(v.Spec.Deserved) > 0 {
 		if q.Quota.Nominal, err = amounts(space, v.Spec.Deserved); err != nil {
-			return nil, faultf(reasonInvalid, "spec.deserved: %v", err)
+			return faultf(reasonInvalid, "spec.deserved: %v", err)
 		}
 	}
 	if q.Quota.Lendable, err = volcanoLendable(space, v); err != nil {
-		return nil, faultf(reasonInvalid, "spec.guarantee: %v", err)
+		return faultf(reasonInvalid, "spec.guarantee: %v", err)
 	}
-	return q, nil
+	return nil
 }
 
 // volcanoParent is the name of the parent in the core. One that does not exist is
@@ -87,4 +97,3 @@ func quantityString(name corev1.ResourceName, v int64) string {
 	q := quantity(name, v)
 	return q.String()
 }
-
