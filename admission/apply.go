@@ -54,6 +54,11 @@ func (s *State) reshape() {
 	s.changes++
 	s.empty = nil
 	clear(s.static)
+	for _, r := range s.idle { // pods that kept a gang back may be on a lost node now
+		if s.ready(r) {
+			s.enlist(r)
+		}
+	}
 }
 
 func (s *State) workloadSeen(e WorkloadSeen) {
@@ -89,7 +94,7 @@ func (s *State) workloadSeen(e WorkloadSeen) {
 		s.enter(r, Waiting, nil)
 	}
 	if r.phase == Stopping && !e.Stopping && e.Admission == nil {
-		s.leaveStopping(r)
+		s.enter(r, Waiting, nil)
 	}
 	s.recount(r)
 	s.enlist(r)
@@ -135,21 +140,10 @@ func (s *State) enter(r *record, p Phase, a *Admission) {
 	if p != Waiting {
 		r.blocked = time.Time{}
 	}
-	r.phase, r.admission = p, a
-}
-
-// leaveStopping lets r wait again once none of its pods is left on a node that is
-// in order. On a lost node a pod may seem to exist for long; it stays charged, but
-// does not keep its gang from running elsewhere.
-func (s *State) leaveStopping(r *record) {
-	for _, p := range r.pods {
-		if p.live() {
-			if n := s.inv.Node(p.Node); n != nil && !n.Lost() {
-				return
-			}
-		}
+	if p == Admitted {
+		r.leaving = time.Time{}
 	}
-	s.enter(r, Waiting, nil)
+	r.phase, r.admission = p, a
 }
 
 func (s *State) workloadGone(key string) {
@@ -275,8 +269,7 @@ func (s *State) podChanged(r *record) {
 	switch {
 	case r.deleted && len(r.held) == 0:
 		delete(s.records, r.key)
-	case r.phase == Stopping && r.settled:
-		s.leaveStopping(r)
+	case r.phase == Waiting:
 		s.enlist(r)
 	}
 }
@@ -340,7 +333,7 @@ func (s *State) assumed(d *Decision) {
 	}
 	for _, m := range d.Marks {
 		if r := s.records[m.Key]; r != nil {
-			r.blocked, r.broken, r.whole = m.Blocked, m.Broken, m.Whole
+			r.blocked, r.broken, r.whole, r.leaving = m.Blocked, m.Broken, m.Whole, m.Leaving
 		}
 	}
 	for _, v := range d.Verdicts {

@@ -56,9 +56,8 @@ func (s *State) checkRecord(r *record) []string {
 	if len(changedSlots(r.held, want)) > 0 {
 		bad = append(bad, fmt.Sprintf("%s is counted with %v, its plan and pods are %v", r.w.Key, r.held, want))
 	}
-	ready := r.phase == Waiting && !r.deleted && !r.w.Held && r.w.Invalid == "" && r.w.Gate == ""
-	if ready != (s.waiting.Has(r.w.Key) && !r.deleted) {
-		bad = append(bad, fmt.Sprintf("%s is in phase %d and waits: %t", r.w.Key, r.phase, s.waiting.Has(r.w.Key)))
+	if listed := !r.deleted && s.waiting.Has(r.w.Key); s.ready(r) != listed {
+		bad = append(bad, fmt.Sprintf("%s is in phase %d, may be tried: %t, is in the waiting set: %t", r.w.Key, r.phase, s.ready(r), listed))
 	}
 	if (r.phase == Admitted) != (r.admission != nil) {
 		bad = append(bad, fmt.Sprintf("%s is in phase %d, has an admission: %t", r.w.Key, r.phase, r.admission != nil))

@@ -167,7 +167,7 @@ func (p *pass) try(c queue.Claim) {
 			}
 			offers = append(offers, o)
 		}
-		if p.preempt(r, c.Leaf, q, offers) {
+		if p.await(r, c.Leaf, offers) || p.preempt(r, c.Leaf, q, offers) {
 			return
 		}
 		p.reserve(r, c.Leaf, offers)

@@ -85,6 +85,8 @@ type Release struct {
 type Nominee struct {
 	Key     string
 	Victims []string // workload keys
+	// Awaited says that nobody was evicted for it: the victims stop for other causes.
+	Awaited bool
 }
 
 // Reservation is room that is kept for a blocked claim.

@@ -34,8 +34,10 @@ func (p *pass) unlisted(r *record) Reason {
 		return Reason{Code: Held, Queue: r.w.Queue}
 	case r.w.Invalid != "":
 		return Reason{Code: Invalid, Queue: r.w.Queue, Detail: r.w.Invalid}
-	default:
+	case r.w.Gate != "":
 		return Reason{Code: Held, Queue: r.w.Queue, Detail: r.w.Gate}
+	default:
+		return Reason{Code: Backoff, Queue: r.w.Queue, Detail: "its own pods from before to be gone"}
 	}
 }
 
@@ -94,9 +96,13 @@ func (p *pass) tell(r *record, why Reason, text string) {
 	blocks := slices.Contains([]Code{Quota, Preempting, Behind, Fragmented, Capacity}, why.Code)
 	switch {
 	case blocks && r.blocked.IsZero():
-		p.d.Marks = append(p.d.Marks, Mark{Key: r.w.Key, Blocked: p.now})
+		m := r.mark()
+		m.Blocked = p.now
+		p.d.Marks = append(p.d.Marks, m)
 	case !blocks && !r.blocked.IsZero() && why.Code != Backoff:
-		p.d.Marks = append(p.d.Marks, Mark{Key: r.w.Key})
+		m := r.mark()
+		m.Blocked = time.Time{}
+		p.d.Marks = append(p.d.Marks, m)
 	}
 }
 
@@ -226,18 +232,21 @@ func (p *pass) staticOf(r *record, leaf int, f *queue.Flavor) Reason {
 		}
 	}
 	spec, sizes := f.Spec(&r.w.Spec), r.w.LeastSizes()
-	_, short := gang.Place(p.s.empty.sound, spec, sizes)
-	if short == nil {
-		if _, short = gang.Place(p.s.empty.asis, spec, sizes); short == nil {
-			return Reason{}
-		}
-		return Reason{Code: Hardware, Places: p.places(p.s.empty.asis, spec, sizes, short)}
+	tell := func(c Code, v *gang.Inventory, spec *gang.Spec) Reason {
+		_, short := gang.Place(v, spec, sizes)
+		return Reason{Code: c, Places: p.places(v, spec, sizes, short, gang.Look(v, spec))}
 	}
 	anywhere := spec.Loosen()
-	if _, never := gang.Place(p.s.empty.loose, anywhere, sizes); never != nil {
-		return Reason{Code: NeverFits, Places: p.places(p.s.empty.loose, anywhere, sizes, never)}
+	switch {
+	case gang.Fits(p.s.empty.asis, spec, sizes):
+		return Reason{}
+	case gang.Fits(p.s.empty.sound, spec, sizes):
+		return tell(Hardware, p.s.empty.asis, spec)
+	case gang.Fits(p.s.empty.loose, anywhere, sizes):
+		return tell(Labels, p.s.empty.sound, spec)
+	default:
+		return tell(NeverFits, p.s.empty.loose, anywhere)
 	}
-	return Reason{Code: Labels, Places: p.places(p.s.empty.sound, spec, sizes, short)}
 }
 
 // never is the bound that the claim is above whatever else runs, or nil.
@@ -289,17 +298,16 @@ func (p *pass) offerReason(r *record, o offer) Reason {
 		}
 		return why
 	}
-	places := p.places(p.inv, o.spec, r.w.LeastSizes(), o.short)
+	look, sizes := gang.Look(p.inv, o.spec), r.w.LeastSizes()
 	code := Capacity
-	if o.spec.Request(r.w.LeastSizes()).Within(gang.Look(p.inv, o.spec).Free) {
+	if o.spec.Request(sizes).Within(look.Free) {
 		code = Fragmented
 	}
-	return Reason{Code: code, Places: places}
+	return Reason{Code: code, Places: p.places(p.inv, o.spec, sizes, o.short, look)}
 }
 
 // places puts numbers to a gang that found no place in v.
-func (p *pass) places(v *gang.Inventory, spec *gang.Spec, sizes []int, short *gang.Shortfall) *Places {
-	look := gang.Look(v, spec)
+func (p *pass) places(v *gang.Inventory, spec *gang.Spec, sizes []int, short *gang.Shortfall, look gang.Survey) *Places {
 	out := &Places{Sets: short.Sets, Level: short.Level, Cut: short.Cut, Excluded: look.Excluded}
 	dim := look.Resource
 	out.Resource = p.s.Space.Name(dim)
@@ -327,6 +335,9 @@ func (s *State) Wake(now time.Time) time.Time {
 		}
 	}
 	for _, r := range s.running {
+		if r.phase != Admitted && !r.leaving.IsZero() {
+			want(r.leaving.Add(s.cfg.RecoveryWindow))
+		}
 		if r.phase != Admitted || r.deleted {
 			continue
 		}

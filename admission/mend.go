@@ -14,6 +14,12 @@ type Mark struct {
 	Blocked time.Time // since when its claim is blocked
 	Broken  time.Time // since when it misses pods that it needs
 	Whole   bool      // all pods of its minimum were there once
+	Leaving time.Time // since when its pods are being stopped
+}
+
+// mark is what is remembered of r, to be changed and told.
+func (r *record) mark() Mark {
+	return Mark{Key: r.key, Blocked: r.blocked, Broken: r.broken, Whole: r.whole, Leaving: r.leaving}
 }
 
 // mend looks after admitted gangs: places that can no longer be used are moved to
@@ -21,11 +27,19 @@ type Mark struct {
 // are taken back whole.
 func (p *pass) mend() {
 	for _, r := range p.s.running {
+		if r.phase != Admitted && r.leaving.IsZero() {
+			m := r.mark()
+			m.Leaving = p.now
+			p.d.Marks = append(p.d.Marks, m)
+		}
 		if r.phase != Admitted || !r.settled || r.deleted {
 			continue
 		}
 		if r.w.Held {
 			p.takeBack(r, Stopped, "")
+			continue
+		}
+		if p.trim(r) {
 			continue
 		}
 		stranded := p.stranded(r)
@@ -44,7 +58,8 @@ func (p *pass) takeBack(r *record, c Cause, detail string) {
 // judge decides whether a gang that misses pods is taken back.
 func (p *pass) judge(r *record, stranded []slotKey) {
 	missing := r.missing()
-	m := Mark{Key: r.w.Key, Blocked: r.blocked, Broken: r.broken, Whole: r.whole || missing == 0}
+	m := r.mark()
+	m.Whole = r.whole || missing == 0
 	lost := r.whole && missing > 0 // it was complete and is not any more
 	switch {
 	case len(stranded) > 0 && r.livePods() == 0 && !r.whole:
@@ -81,7 +96,35 @@ func (r *record) livePods() int {
 	return n
 }
 
-// missing is how many pods r lacks of its minimum. Pods that ended well count.
+// trim takes places out of the plan that the gang, made smaller, no longer asks for,
+// so that they are asked for again should it grow.
+func (p *pass) trim(r *record) bool {
+	sizes, over := r.admission.Plan.Sizes(), false
+	for i, ps := range r.w.Spec.PodSets {
+		over = over || sizes[i] > ps.Count
+	}
+	if !over {
+		return false
+	}
+	left := map[slotKey]int{}
+	a := *r.admission
+	a.Plan, a.Based = a.Plan.Clone(), r.version
+	for i, set := range r.admission.Plan.Sets {
+		for _, slot := range set.Slots {
+			left[slotKey{i, slot.Node}] = slot.Count
+		}
+		r.forgo(left, i, max(0, sizes[i]-r.w.Spec.PodSets[i].Count))
+		for _, slot := range set.Slots {
+			a.Plan.Add(i, slot.Node, left[slotKey{i, slot.Node}]-slot.Count)
+		}
+	}
+	p.d.Move = append(p.d.Move, a)
+	p.moved[r] = true
+	return true
+}
+
+// missing is how many pods r lacks of its minimum, as far as it was admitted: pods
+// that it asks for since then are a claim, not a loss. Pods that ended well count.
 func (r *record) missing() int {
 	have := make([]int, len(r.w.Spec.PodSets))
 	for _, p := range r.pods {
@@ -90,12 +133,13 @@ func (r *record) missing() int {
 		}
 	}
 	n, total := 0, 0
+	planned := r.admission.Plan.Sizes()
 	for i, ps := range r.w.Spec.PodSets {
 		have[i] += r.doneOf(i)
-		n += max(0, ps.Min-have[i])
+		n += max(0, min(ps.Min, planned[i])-have[i])
 		total += have[i]
 	}
-	return max(n, r.w.Spec.MinTotal-total)
+	return max(n, min(r.w.Spec.MinTotal, gang.Total(planned))-total)
 }
 
 // open are the places of the plan that no pod has taken yet.

@@ -98,6 +98,48 @@ func (p *pass) preempt(r *record, leaf int, q *queue.Queue, offers []offer) bool
 	return false
 }
 
+// await nominates r without evicting anybody, if all of it fits once the gangs that
+// stop anyway are gone. Those that take longer than the recovery window to stop are
+// not counted on: such pods may never be gone.
+func (p *pass) await(r *record, leaf int, offers []offer) bool {
+	var loads []load
+	var names []string
+	for _, x := range p.s.running {
+		if x.phase == Admitted || p.replaced[x] || len(x.held) == 0 || p.stuck(x) || x == r {
+			continue
+		}
+		loads = append(loads, x.wholeLoad())
+		names = append(names, x.key)
+	}
+	if len(loads) == 0 {
+		return false
+	}
+	for _, o := range offers {
+		if o.behind != "" {
+			continue
+		}
+		invMark, mark := p.inv.Mark(), p.later.Mark()
+		for _, l := range loads {
+			p.lift(l, p.later, -1)
+		}
+		fits := p.holds(r, leaf, o, p.later)
+		p.inv.Undo(invMark)
+		p.later.Undo(mark)
+		if fits {
+			p.fork()
+			p.keepFor(r, leaf, o, loads)
+			p.d.Nominees = append(p.d.Nominees, Nominee{Key: r.w.Key, Victims: names, Awaited: true})
+			return true
+		}
+	}
+	return false
+}
+
+// stuck says whether the pods of x have been stopping for too long to count on.
+func (p *pass) stuck(x *record) bool {
+	return !x.leaving.IsZero() && !p.now.Before(x.leaving.Add(p.s.cfg.RecoveryWindow))
+}
+
 // victims finds whom to take back for the offer, or nobody. Both orders of holders
 // are tried, and the better outcome by the rules is taken.
 func (p *pass) victims(r *record, leaf int, q *queue.Queue, o offer) []victim {
@@ -332,8 +374,7 @@ func (p *pass) holds(r *record, leaf int, o offer, ledger *quota.Ledger) bool {
 	if _, ok := p.pinnedFits(r, leaf, o.charge); !ok {
 		return false
 	}
-	_, short := gang.Place(p.inv, o.spec, r.w.LeastSizes())
-	return short == nil
+	return gang.Fits(p.inv, o.spec, r.w.LeastSizes())
 }
 
 // holding is what a gang takes up on one node.
@@ -497,6 +538,9 @@ func (p *pass) handOver() {
 			continue
 		}
 		victims := p.stopping(n)
+		if n.Awaited && slices.ContainsFunc(victims, func(l load) bool { return p.stuck(l.r) }) {
+			continue
+		}
 		for _, f := range q.Choices() {
 			o := p.offer(r, leaf, f)
 			if o.fits {

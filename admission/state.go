@@ -81,6 +81,7 @@ type record struct {
 	blocked time.Time // since when its claim is blocked, zero if it is not
 	whole   bool      // all pods of its minimum were there once, under this admission
 	broken  time.Time // since when it misses pods that it needs
+	leaving time.Time // since when its pods are being stopped
 	grown   time.Time // its last growth
 	refused int       // writes refused in a row
 	retry   time.Time // not tried before
@@ -326,18 +327,20 @@ func (r *record) occupancy() map[slotKey]int {
 	return occ
 }
 
-// promised is what the plan still keeps for pods that have not ended well.
+// promised is what the plan still keeps for pods that have not ended well and that
+// the gang still asks for.
 func (r *record) promised() map[slotKey]int {
 	left := map[slotKey]int{}
 	if r.admission == nil {
 		return left
 	}
+	sizes := r.admission.Plan.Sizes()
 	for i, set := range r.admission.Plan.Sets {
 		for _, slot := range set.Slots {
 			left[slotKey{i, slot.Node}] = slot.Count
 		}
 	}
-	ended := map[int]int{}
+	ended := make([]int, len(sizes))
 	for _, p := range r.pods {
 		if p.Phase == PodSucceeded && r.current(p) {
 			k := slotKey{r.setIndex(p.Set), p.Node}
@@ -347,31 +350,38 @@ func (r *record) promised() map[slotKey]int {
 			}
 		}
 	}
-	r.forgetDone(left, ended)
+	for i, ps := range r.w.Spec.PodSets {
+		// Pods that the cluster counts as done but that no longer exist, and places
+		// beyond what the gang asks for since it was made smaller.
+		over := max(0, r.done[ps.Name]-ended[i]) + max(0, sizes[i]-ps.Count)
+		r.forgo(left, i, over)
+	}
 	return left
 }
 
-// forgetDone takes places out of left for pods that the cluster counts as done but
-// that no longer exist, from places where no pod is, last first.
-func (r *record) forgetDone(left map[slotKey]int, ended map[int]int) {
-	for i, ps := range r.w.Spec.PodSets {
-		more := r.done[ps.Name] - ended[i]
-		if more <= 0 {
-			continue
+// forgo takes n places of set i out of left: first where no pod is or one is
+// stopping, then any, last node first.
+func (r *record) forgo(left map[slotKey]int, i, n int) {
+	if n == 0 {
+		return
+	}
+	here := map[string]int{}
+	for _, p := range r.pods {
+		if p.live() && !p.Stopping && r.current(p) && r.setIndex(p.Set) == i {
+			here[p.Node]++
 		}
-		here := map[string]int{}
-		for _, p := range r.pods {
-			if p.live() && r.current(p) && r.setIndex(p.Set) == i {
-				here[p.Node]++
-			}
-		}
-		slots := r.admission.Plan.Sets[i].Slots
-		for j := len(slots) - 1; j >= 0 && more > 0; j-- {
+	}
+	slots := r.admission.Plan.Sets[i].Slots
+	for _, spare := range []bool{true, false} {
+		for j := len(slots) - 1; j >= 0 && n > 0; j-- {
 			k := slotKey{i, slots[j].Node}
-			n := min(more, left[k]-here[k.node])
-			if n > 0 {
-				left[k] -= n
-				more -= n
+			can := left[k]
+			if spare {
+				can -= here[k.node]
+			}
+			if can = min(can, n); can > 0 {
+				left[k] -= can
+				n -= can
 			}
 		}
 	}
@@ -404,9 +414,8 @@ func (r *record) doneOf(i int) int {
 
 // enlist puts r into the waiting set, or takes it out, as its fields say.
 func (s *State) enlist(r *record) {
-	ready := r.phase == Waiting && !r.deleted && !r.w.Held && r.w.Invalid == "" && r.w.Gate == ""
 	delete(s.idle, r.key)
-	if ready {
+	if s.ready(r) {
 		s.waiting.Put(r.w)
 		s.news[r.w.Shape()] = true
 		return
@@ -415,6 +424,25 @@ func (s *State) enlist(r *record) {
 	if r.phase == Waiting && !r.deleted {
 		s.idle[r.key] = r
 	}
+}
+
+// ready says whether r waits and may be tried.
+func (s *State) ready(r *record) bool {
+	return r.phase == Waiting && !r.deleted && !r.w.Held && r.w.Invalid == "" && r.w.Gate == "" && !s.lingers(r)
+}
+
+// lingers says whether pods of r from before are still on nodes that are in order.
+// On a lost node a pod may seem to exist for long; it stays charged, but does not
+// keep its gang from running elsewhere.
+func (s *State) lingers(r *record) bool {
+	for _, p := range r.pods {
+		if p.live() {
+			if n := s.inv.Node(p.Node); n != nil && !n.Lost() {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func sameRequests(a, b *gang.Spec) bool {

@@ -55,6 +55,9 @@ func (s *State) headline(r Reason) string {
 		}
 		return text
 	case Backoff:
+		if r.Detail != "" {
+			return "waits for " + r.Detail
+		}
 		return "next try at " + r.Until.UTC().Format(time.RFC3339)
 	}
 	return s.found(r)

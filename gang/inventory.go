@@ -20,6 +20,7 @@ type Inventory struct {
 	// anew for every filter, everything else stays.
 	passing map[string]*pass
 	nextID  int
+	open    []*place // the nodes that take new pods, in order; nil if not worked out
 }
 
 // place is one node with what is taken of it.
@@ -54,6 +55,7 @@ func (v *Inventory) Put(n *Node) {
 		v.total.Sub(p.node.Offer)
 	}
 	p.node = n
+	v.open = nil
 	v.total.Add(n.Offer)
 	p.settle()
 	v.judge(p)
@@ -68,6 +70,7 @@ func (v *Inventory) Remove(name string) {
 	}
 	v.total.Sub(p.node.Offer)
 	p.node = nil
+	v.open = nil
 	p.settle()
 	v.drop(p)
 }
@@ -202,6 +205,19 @@ func (v *Inventory) Names() []string {
 
 // Len returns the number of nodes.
 func (v *Inventory) Len() int { return len(v.nodes) }
+
+// opened are the nodes that take new pods, in order. Not to be changed.
+func (v *Inventory) opened() []*place {
+	if v.open == nil {
+		v.open = make([]*place, 0, len(v.nodes))
+		for _, p := range v.nodes {
+			if p.node != nil && p.node.Open() {
+				v.open = append(v.open, p)
+			}
+		}
+	}
+	return v.open
+}
 
 // judge works out anew which filters pass p.
 func (v *Inventory) judge(p *place) {

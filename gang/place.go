@@ -2,6 +2,7 @@ package gang
 
 import (
 	"cmp"
+	"container/heap"
 	"math/bits"
 	"slices"
 
@@ -54,6 +55,17 @@ func Place(v *Inventory, spec *Spec, sizes []int) (Plan, *Shortfall) {
 	}
 	best.Level = spec.Level.Key
 	return Plan{}, best
+}
+
+// Fits says whether Place would find a plan. For alike pods without a level that is
+// known as soon as enough room is counted.
+func Fits(v *Inventory, spec *Spec, sizes []int) bool {
+	a := newAttempt(v, spec, sizes)
+	if len(a.order) == 1 && spec.Level.Key == "" && spec.PodSets[a.order[0]].Level.Key == "" {
+		return a.alone(a.all) == nil
+	}
+	_, short := Place(v, spec, sizes)
+	return short == nil
 }
 
 // Grow adds pods to a plan that the inventory already has as taken, one after the
@@ -112,13 +124,7 @@ type attempt struct {
 }
 
 func newAttempt(v *Inventory, spec *Spec, sizes []int) *attempt {
-	a := &attempt{v: v, spec: spec, sizes: sizes}
-	a.all = make([]*place, 0, len(v.nodes))
-	for _, p := range v.nodes {
-		if p.node != nil && p.node.Open() {
-			a.all = append(a.all, p)
-		}
-	}
+	a := &attempt{v: v, spec: spec, sizes: sizes, all: v.opened()}
 	for i := range spec.PodSets {
 		ps := &spec.PodSets[i]
 		a.pass = append(a.pass, v.passes(&ps.Filter))
@@ -265,6 +271,7 @@ func (a *attempt) set(nodes []*place, i int, emptiest bool, plan *Plan) bool {
 type seat struct {
 	p     *place
 	n     int
+	at    int  // its position among the nodes
 	waste bool // offers devices that the pod does not ask for
 	free  int64
 }
@@ -274,30 +281,56 @@ func (a *attempt) fill(nodes []*place, i int, emptiest bool, plan *Plan) bool {
 	req, want := a.spec.PodSets[i].Request, a.sizes[i]
 	seats := make([]seat, 0, min(len(nodes), 64))
 	room := 0
-	for _, p := range nodes {
+	for at, p := range nodes {
 		if !a.pass[i][p.id] {
 			continue
 		}
 		if n := p.free.Copies(req, want); n > 0 {
-			seats = append(seats, seat{p, n, wastes(p, req), p.free.At(a.key[i])})
+			seats = append(seats, seat{p, n, at, wastes(p, req), p.free.At(a.key[i])})
 			room = min(room+n, want)
 		}
 	}
 	if room < want {
 		return false
 	}
-	slices.SortStableFunc(seats, func(x, y seat) int { return compareSeats(x, y, emptiest) })
-	for _, s := range seats {
+	// Few seats are needed of many, so they are taken off a heap one by one.
+	h := &seatHeap{seats, emptiest}
+	heap.Init(h)
+	for {
+		s := h.pop()
 		n := min(s.n, want)
 		a.v.move(s.p, req.Times(n), 1)
 		plan.Add(i, s.p.name, n)
 		if want -= n; want == 0 {
-			break
+			return true
 		}
 	}
-	return true
 }
 
+// seatHeap gives seats in the order of compareSeats.
+type seatHeap struct {
+	seats    []seat
+	emptiest bool
+}
+
+func (h *seatHeap) Len() int           { return len(h.seats) }
+func (h *seatHeap) Less(i, j int) bool { return compareSeats(h.seats[i], h.seats[j], h.emptiest) < 0 }
+func (h *seatHeap) Swap(i, j int)      { h.seats[i], h.seats[j] = h.seats[j], h.seats[i] }
+
+// Push is needed by heap.Interface; seats are only ever taken off.
+func (h *seatHeap) Push(any) { panic("gang: a seat was added while a pod set is placed") }
+
+// Pop is needed by heap.Interface; pop is the typed one.
+func (h *seatHeap) Pop() any {
+	s := h.seats[len(h.seats)-1]
+	h.seats = h.seats[:len(h.seats)-1]
+	return s
+}
+
+func (h *seatHeap) pop() seat { return heap.Pop(h).(seat) }
+
+// compareSeats orders nodes for pods of one set: those without idle devices first,
+// then the fullest (or emptiest), then by the order of the inventory.
 func compareSeats(x, y seat, emptiest bool) int {
 	if x.waste != y.waste {
 		if x.waste {
@@ -305,10 +338,11 @@ func compareSeats(x, y seat, emptiest bool) int {
 		}
 		return -1
 	}
+	free := cmp.Compare(x.free, y.free)
 	if emptiest {
-		return cmp.Compare(y.free, x.free)
+		free = -free
 	}
-	return cmp.Compare(x.free, y.free)
+	return cmp.Or(free, cmp.Compare(x.at, y.at))
 }
 
 // wastes says whether the node offers devices that req leaves idle.
@@ -325,11 +359,11 @@ func wastes(p *place, req quota.Resources) bool {
 func (a *attempt) next(i int, nodes []*place) *place {
 	req := a.spec.PodSets[i].Request
 	var best seat
-	for _, p := range nodes {
+	for at, p := range nodes {
 		if !a.pass[i][p.id] || p.free.Copies(req, 1) == 0 {
 			continue
 		}
-		s := seat{p, 1, wastes(p, req), p.free.At(a.key[i])}
+		s := seat{p, 1, at, wastes(p, req), p.free.At(a.key[i])}
 		if best.p == nil || compareSeats(s, best, false) < 0 {
 			best = s
 		}

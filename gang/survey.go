@@ -36,9 +36,9 @@ func Look(v *Inventory, spec *Spec) Survey {
 	ps := &spec.PodSets[hard]
 	dim := a.key[hard]
 	s := Survey{Resource: dim}
-	groups := map[string]*Exclusion{}
+	groups := map[any]*Exclusion{} // by objection, outage, or "full"
 	var list []*Exclusion
-	join := func(key string, p *place, free int64, e Exclusion) {
+	join := func(key any, p *place, free int64, e Exclusion) {
 		g := groups[key]
 		if g == nil {
 			g = &e
@@ -52,18 +52,18 @@ func Look(v *Inventory, spec *Spec) Survey {
 		if p.node == nil {
 			continue
 		}
-		objection, ok := p.node.Passes(&ps.Filter)
 		switch {
-		case !ok:
-			join("l"+objection.String(), p, p.free.At(dim), Exclusion{Objection: &objection})
+		case !a.pass[hard][p.id]:
+			objection, _ := p.node.Passes(&ps.Filter)
+			join(objection, p, p.free.At(dim), Exclusion{Objection: &objection})
 		case !p.node.Open():
 			o := p.node.closed()
-			join("o"+o.What+o.Detail, p, p.free.At(dim), Exclusion{Outage: &o})
+			join(o, p, p.free.At(dim), Exclusion{Outage: &o})
 		case p.free.Copies(ps.Request, 1) == 0:
 			s.Free.Add(p.free)
 			// A node that is short only because part of it is lost says so.
 			if o, lost := p.loses(ps.Request); lost {
-				join("o"+o.What+o.Detail, p, p.free.At(dim), Exclusion{Outage: &o})
+				join(o, p, p.free.At(dim), Exclusion{Outage: &o})
 			} else {
 				join("full", p, p.free.At(dim), Exclusion{Full: true})
 			}

@@ -9,28 +9,27 @@ import (
 // divided out: Above over Lent (what its level lends in all) over Weight. Shares
 // are compared by cross-multiplying, so there is no rounding and no false tie.
 type Share struct {
-	Above, Lent, Weight int64
-	Resource            int // the dimension in which the share is largest
+	Above, Lent, Weight int64 // Lent 0 counts as the smallest amount, 1
+	Resource            int   // the dimension in which the share is largest
 }
 
-// infinite says that the share is beyond every fraction: the queue is above what
-// it owns although its weight, or what its level lends, is 0.
-func (s Share) infinite() bool { return s.Above > 0 && (s.Lent <= 0 || s.Weight <= 0) }
+// idle says that the share is beyond that of every queue of weight above 0.
+func (s Share) idle() bool { return s.Above > 0 && s.Weight <= 0 }
 
 // Compare returns -1, 0 or 1 as s is smaller than, equal to or larger than o.
+// Queues of weight 0 come after all others and compare as if of one weight.
 func (s Share) Compare(o Share) int {
-	si, oi := s.infinite(), o.infinite()
-	switch {
-	case si && oi:
-		return 0
-	case si:
-		return 1
-	case oi:
+	if s.idle() != o.idle() {
+		if s.idle() {
+			return 1
+		}
 		return -1
-	case s.Above <= 0 || o.Above <= 0:
+	}
+	if s.Above <= 0 || o.Above <= 0 {
 		return cmp.Compare(max(s.Above, 0), max(o.Above, 0))
 	}
-	return product3(s.Above, o.Lent, o.Weight).compare(product3(o.Above, s.Lent, s.Weight))
+	sl, ol, sw, ow := max(s.Lent, 1), max(o.Lent, 1), max(s.Weight, 1), max(o.Weight, 1)
+	return product3(s.Above, ol, ow).compare(product3(o.Above, sl, sw))
 }
 
 // wide is an unsigned number of 192 bits, most significant word first.
