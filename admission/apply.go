@@ -33,7 +33,7 @@ func (s *State) Apply(e Event) {
 	case WorkloadGone:
 		s.workloadGone(e.Key)
 	case PodSeen:
-		s.podSeen(e.Pod)
+		s.podSeen(e.Pod, e.Fresh)
 	case PodGone:
 		s.podGone(e.UID)
 	case Assumed:
@@ -207,7 +207,7 @@ func (s *State) orphansOf(key string) []string {
 	return uids
 }
 
-func (s *State) podSeen(p Pod) {
+func (s *State) podSeen(p Pod, fresh bool) {
 	old := s.pods[p.UID]
 	if old != nil && p.Version < old.Version {
 		return
@@ -221,7 +221,7 @@ func (s *State) podSeen(p Pod) {
 		s.pods[p.UID] = old
 	} else if old.owner == nil {
 		s.drop(old)
-	} else if old.Node != "" && p.Node == "" && p.Phase == PodGated && p.Version == old.Version {
+	} else if !fresh && old.Node != "" && p.Node == "" && p.Phase == PodGated && p.Version == old.Version {
 		return // the release was sent; this is what the pod was before
 	}
 	old.Pod = p
@@ -418,8 +418,11 @@ func (s *State) released(o Outcome) {
 	switch o.Result {
 	case Committed:
 		p.Version = max(p.Version, o.Version)
+		p.refused = 0
 	case Refused:
 		p.Node, p.Phase, p.Stamp = "", PodGated, 0
+		p.refused++
+		p.retry = o.At.Add(s.backoff(p.refused))
 		s.recount(p.owner)
 	case Unknown:
 	}

@@ -135,7 +135,7 @@ func (p *pass) member(g *queue.Group) *queue.Workload {
 // waits says whether r sits out this pass: its next try is later, or a write about
 // it has not been answered yet.
 func (p *pass) waits(r *record) bool {
-	return !r.settled || r.w.After.After(p.now) || r.retry.After(p.now)
+	return !r.settled || r.retry.After(p.now) || r.phase == Waiting && r.w.After.After(p.now)
 }
 
 // try admits the claim, or makes room for it, or reserves it, or sets its shape
@@ -167,7 +167,7 @@ func (p *pass) try(c queue.Claim) {
 			}
 			offers = append(offers, o)
 		}
-		if p.await(r, c.Leaf, offers) || p.preempt(r, c.Leaf, q, offers) {
+		if p.preempt(r, c.Leaf, q, offers) {
 			return
 		}
 		p.reserve(r, c.Leaf, offers)
@@ -359,7 +359,7 @@ func (p *pass) endOf(w *queue.Workload) time.Time {
 // gangs that were resized while they run the pods they ask for.
 func (p *pass) grow() {
 	for _, r := range p.s.running {
-		if r.phase != Admitted || !r.settled || r.deleted || p.evicted[r] || p.now.Before(r.grown.Add(p.s.cfg.GrowEvery)) {
+		if r.phase != Admitted || r.deleted || p.waits(r) || p.evicted[r] || p.moved[r] || p.now.Before(r.grown.Add(p.s.cfg.GrowEvery)) {
 			continue
 		}
 		a := r.admission

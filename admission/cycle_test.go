@@ -91,7 +91,7 @@ func (w *world) run(t *testing.T, d *datadriven.TestData) string {
 		w.lose(d.CmdArgs[0].String(), d.CmdArgs[1].String())
 	case "foreign":
 		l := fields(strings.Join(args(d)[2:], " "))
-		w.s.Apply(PodSeen{Pod{UID: d.CmdArgs[0].String(), Key: d.CmdArgs[0].String(), Node: d.CmdArgs[1].String(), Phase: PodPlaced, Request: w.request(t, l)}})
+		w.s.Apply(PodSeen{Pod: Pod{UID: d.CmdArgs[0].String(), Key: d.CmdArgs[0].String(), Node: d.CmdArgs[1].String(), Phase: PodPlaced, Request: w.request(t, l)}})
 	case "gone":
 		switch name := d.CmdArgs[1].String(); d.CmdArgs[0].String() {
 		case "pod":
@@ -420,7 +420,7 @@ func (w *world) carry(d *Decision) {
 		for _, p := range w.podsOf(e.Key) {
 			p.Stopping = true
 			p.Version++
-			w.s.Apply(PodSeen{p})
+			w.s.Apply(PodSeen{Pod: p})
 		}
 	}
 }
@@ -449,7 +449,7 @@ func (w *world) trim(a Admission) {
 			if left[p.Node]--; left[p.Node] < 0 {
 				p.Stopping = true
 				p.Version++
-				w.s.Apply(PodSeen{p})
+				w.s.Apply(PodSeen{Pod: p})
 			}
 		}
 	}
@@ -469,7 +469,7 @@ func (w *world) makePods(a Admission) {
 		}
 		for range want {
 			w.seq++
-			w.s.Apply(PodSeen{Pod{UID: fmt.Sprintf("%s-%06d", a.Key, w.seq), Key: fmt.Sprintf("%s-%06d", a.Key, w.seq), Version: 1, Workload: a.Key, Set: set.Name}})
+			w.s.Apply(PodSeen{Pod: Pod{UID: fmt.Sprintf("%s-%06d", a.Key, w.seq), Key: fmt.Sprintf("%s-%06d", a.Key, w.seq), Version: 1, Workload: a.Key, Set: set.Name}})
 		}
 	}
 }
@@ -508,7 +508,7 @@ func (w *world) end(key string) {
 	for _, p := range w.podsOf(key) {
 		p.Phase = PodSucceeded
 		p.Version++
-		w.s.Apply(PodSeen{p})
+		w.s.Apply(PodSeen{Pod: p})
 	}
 	w.see(key, func(e *WorkloadSeen) { e.Finished = true })
 }
@@ -518,9 +518,9 @@ func (w *world) lose(key, node string) {
 		if p.Node == node {
 			p.Phase = PodFailed
 			p.Version++
-			w.s.Apply(PodSeen{p})
+			w.s.Apply(PodSeen{Pod: p})
 			w.seq++
-			w.s.Apply(PodSeen{Pod{UID: fmt.Sprintf("%s-%06d", key, w.seq), Key: fmt.Sprintf("%s-%06d", key, w.seq), Version: 1, Workload: key, Set: p.Set}})
+			w.s.Apply(PodSeen{Pod: Pod{UID: fmt.Sprintf("%s-%06d", key, w.seq), Key: fmt.Sprintf("%s-%06d", key, w.seq), Version: 1, Workload: key, Set: p.Set}})
 		}
 	}
 }

@@ -85,7 +85,8 @@ type Release struct {
 type Nominee struct {
 	Key     string
 	Victims []string // workload keys
-	// Awaited says that nobody was evicted for it: the victims stop for other causes.
+	// Awaited says that some of them stop for other causes: should that take too
+	// long, the claim looks for others.
 	Awaited bool
 }
 

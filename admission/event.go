@@ -74,7 +74,12 @@ type Pod struct {
 }
 
 // PodSeen says what a pod is like now.
-type PodSeen struct{ Pod Pod }
+type PodSeen struct {
+	Pod Pod
+	// Fresh says that it was read after the last write to the pod had ended, so that
+	// it holds even if its version is not new.
+	Fresh bool
+}
 
 // PodGone says that a pod no longer exists.
 type PodGone struct{ UID string }

@@ -341,6 +341,10 @@ func (s *State) Wake(now time.Time) time.Time {
 		if r.phase != Admitted || r.deleted {
 			continue
 		}
+		want(r.retry)
+		for _, p := range r.pods {
+			want(p.retry)
+		}
 		if !r.broken.IsZero() {
 			want(r.broken.Add(s.cfg.RecoveryWindow))
 		}

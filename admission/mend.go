@@ -32,7 +32,7 @@ func (p *pass) mend() {
 			m.Leaving = p.now
 			p.d.Marks = append(p.d.Marks, m)
 		}
-		if r.phase != Admitted || !r.settled || r.deleted {
+		if r.phase != Admitted || r.deleted || p.waits(r) {
 			continue
 		}
 		if r.w.Held {
@@ -250,7 +250,7 @@ func (p *pass) release() {
 		if r.phase != Admitted || !r.settled || r.deleted || p.evicted[r] || p.moved[r] {
 			continue
 		}
-		gated := r.gated()
+		gated := p.gated(r)
 		if len(gated) == 0 {
 			continue
 		}
@@ -275,12 +275,12 @@ func (p *pass) release() {
 	}
 }
 
-// gated are the pods that wait for their release, oldest name first.
-func (r *record) gated() []*podRecord {
+// gated are the pods of r that wait for their release, by name.
+func (p *pass) gated(r *record) []*podRecord {
 	var list []*podRecord
-	for _, p := range r.pods {
-		if p.Phase == PodGated && p.Node == "" && !p.Stopping {
-			list = append(list, p)
+	for _, pod := range r.pods {
+		if pod.Phase == PodGated && pod.Node == "" && !pod.Stopping && !pod.retry.After(p.now) {
+			list = append(list, pod)
 		}
 	}
 	slices.SortFunc(list, func(a, b *podRecord) int { return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.UID, b.UID)) })

@@ -21,6 +21,7 @@ import (
 // victim is a gang, or one pod of its surplus, that could be taken back.
 type victim struct {
 	load
+	going   bool // it stops anyway: nobody takes it back
 	surplus bool
 	node    string // of a surplus pod, and
 	set     int    // its pod set
@@ -98,41 +99,40 @@ func (p *pass) preempt(r *record, leaf int, q *queue.Queue, offers []offer) bool
 	return false
 }
 
-// await nominates r without evicting anybody, if all of it fits once the gangs that
-// stop anyway are gone. Those that take longer than the recovery window to stop are
-// not counted on: such pods may never be gone.
-func (p *pass) await(r *record, leaf int, offers []offer) bool {
-	var loads []load
-	var names []string
+// victims finds whom to take back for the offer, or nobody. What stops anyway is
+// counted on first; if that is enough, nobody is taken back. Both orders of holders
+// are tried, and the better outcome by the rules is taken.
+func (p *pass) victims(r *record, leaf int, q *queue.Queue, o offer) []victim {
+	going := p.going(r, o.charge)
+	if best := p.enough(r, leaf, o, going); len(best) > 0 {
+		return best
+	}
+	candidates := p.candidates(r, leaf, q, o)
+	if len(candidates) == 0 {
+		return nil
+	}
+	best := p.enough(r, leaf, o, slices.Concat(going, candidates))
+	if len(best) < 2 {
+		return best
+	}
+	slices.SortStableFunc(candidates, largestFirst)
+	if other := p.enough(r, leaf, o, slices.Concat(going, candidates)); other != nil && compareSets(other, best) < 0 {
+		best = other
+	}
+	return best
+}
+
+// going are the gangs that stop for other causes than a claim, and may be counted
+// on: those that have been stopping for longer than the recovery window may never
+// be gone.
+func (p *pass) going(r *record, charge quota.Resources) []victim {
+	var list []victim
 	for _, x := range p.s.running {
-		if x.phase == Admitted || p.replaced[x] || len(x.held) == 0 || p.stuck(x) || x == r {
-			continue
-		}
-		loads = append(loads, x.wholeLoad())
-		names = append(names, x.key)
-	}
-	if len(loads) == 0 {
-		return false
-	}
-	for _, o := range offers {
-		if o.behind != "" {
-			continue
-		}
-		invMark, mark := p.inv.Mark(), p.later.Mark()
-		for _, l := range loads {
-			p.lift(l, p.later, -1)
-		}
-		fits := p.holds(r, leaf, o, p.later)
-		p.inv.Undo(invMark)
-		p.later.Undo(mark)
-		if fits {
-			p.fork()
-			p.keepFor(r, leaf, o, loads)
-			p.d.Nominees = append(p.d.Nominees, Nominee{Key: r.w.Key, Victims: names, Awaited: true})
-			return true
+		if x.phase != Admitted && x != r && len(x.held) > 0 && !p.replaced[x] && !p.stuck(x) && shares(x.charge, charge) {
+			list = append(list, victim{load: x.wholeLoad(), going: true})
 		}
 	}
-	return false
+	return list
 }
 
 // stuck says whether the pods of x have been stopping for too long to count on.
@@ -140,29 +140,11 @@ func (p *pass) stuck(x *record) bool {
 	return !x.leaving.IsZero() && !p.now.Before(x.leaving.Add(p.s.cfg.RecoveryWindow))
 }
 
-// victims finds whom to take back for the offer, or nobody. Both orders of holders
-// are tried, and the better outcome by the rules is taken.
-func (p *pass) victims(r *record, leaf int, q *queue.Queue, o offer) []victim {
-	candidates := p.candidates(r, leaf, q, o)
-	if len(candidates) == 0 {
-		return nil
-	}
-	best := p.enough(r, leaf, q, o, candidates)
-	if len(best) < 2 {
-		return best
-	}
-	slices.SortStableFunc(candidates, largestFirst)
-	if other := p.enough(r, leaf, q, o, candidates); other != nil && compareSets(other, best) < 0 {
-		best = other
-	}
-	return best
-}
-
 // candidates are all gangs that could be taken back for r, in order.
 func (p *pass) candidates(r *record, leaf int, q *queue.Queue, o offer) []victim {
 	var list []victim
 	for _, x := range p.s.running {
-		if x.phase != Admitted || x.deleted || x.w.Pinned || p.evicted[x] || p.moved[x] || !x.settled || len(x.held) == 0 {
+		if x.phase != Admitted || x.deleted || x.w.Pinned || p.evicted[x] || p.moved[x] || p.waits(x) || len(x.held) == 0 {
 			continue
 		}
 		if p.now.Before(x.admission.At.Add(max(p.s.cfg.MinRuntime, x.w.MinRuntime))) {
@@ -264,19 +246,19 @@ func (p *pass) partOf(r quota.Resources) part {
 
 // enough takes candidates in order until the offer fits, then gives back whoever
 // is not needed, the one taken last first. It leaves the books as they were.
-func (p *pass) enough(r *record, leaf int, q *queue.Queue, o offer, candidates []victim) []victim {
+func (p *pass) enough(r *record, leaf int, o offer, candidates []victim) []victim {
 	ledger := p.later
 	invMark, mark := p.inv.Mark(), ledger.Mark()
 	defer func() {
 		p.inv.Undo(invMark)
 		ledger.Undo(mark)
 	}()
-	if !p.couldHold(r, leaf, o, candidates, ledger) {
+	if len(candidates) == 0 || !p.couldHold(r, leaf, o, candidates, ledger) {
 		return nil
 	}
 	var taken []victim
 	for _, v := range candidates {
-		if !p.may(leaf, v, o.charge, ledger) {
+		if !v.going && !p.may(leaf, v, o.charge, ledger) {
 			continue
 		}
 		p.lift(v.load, ledger, -1)
@@ -396,6 +378,10 @@ func (r *record) holdings() []holding {
 // compareSets orders outcomes: the standing of those taken back, from the highest
 // down; then how much is taken in all; then how many gangs; then the younger.
 func compareSets(a, b []victim) int {
+	taken := func(set []victim) []victim {
+		return slices.DeleteFunc(slices.Clone(set), func(v victim) bool { return v.going })
+	}
+	a, b = taken(a), taken(b)
 	for i := range min(len(a), len(b)) {
 		x, y := a[len(a)-1-i], b[len(b)-1-i]
 		if c := cmp.Or(cmp.Compare(x.queue, y.queue), cmp.Compare(x.r.w.Priority, y.r.w.Priority)); c != 0 {
@@ -427,10 +413,13 @@ func (p *pass) nominate(r *record, leaf int, o offer, victims []victim) {
 		if slices.ContainsFunc(victims[:i], func(x victim) bool { return x.r == v.r }) {
 			continue // told with its first part
 		}
-		n.Victims = append(n.Victims, v.r.w.Key)
-		if goes(victims, v.r) {
+		n.Victims = append(n.Victims, v.r.key)
+		switch {
+		case v.going:
+			n.Awaited = true
+		case goes(victims, v.r):
 			p.takeFor(r, v.r)
-		} else {
+		default:
 			p.shrink(v.r, victims)
 		}
 	}
@@ -541,6 +530,11 @@ func (p *pass) handOver() {
 		if n.Awaited && slices.ContainsFunc(victims, func(l load) bool { return p.stuck(l.r) }) {
 			continue
 		}
+		if p.unanswered(n) {
+			p.nominated[n.Key] = true
+			p.d.Nominees = append(p.d.Nominees, n)
+			continue
+		}
 		for _, f := range q.Choices() {
 			o := p.offer(r, leaf, f)
 			if o.fits {
@@ -564,6 +558,15 @@ func (p *pass) handOver() {
 			}
 		}
 	}
+}
+
+// unanswered says whether the write that takes a victim of n back was refused and is
+// tried again later, or has had no answer yet: nobody else is taken meanwhile.
+func (p *pass) unanswered(n Nominee) bool {
+	return slices.ContainsFunc(n.Victims, func(key string) bool {
+		v := p.s.records[key]
+		return v != nil && v.phase == Admitted && p.waits(v)
+	})
 }
 
 // stopping is what the victims of n still hold of what they have to give.

@@ -105,7 +105,9 @@ type slotKey struct {
 // podRecord is one pod with whom it is counted for.
 type podRecord struct {
 	Pod
-	owner *record // nil for foreign pods and for those whose workload is not known yet
+	owner   *record   // nil for foreign pods and for those whose workload is not known yet
+	refused int       // releases refused in a row
+	retry   time.Time // not released before
 }
 
 // live says whether the pod takes room on its node.

@@ -227,6 +227,7 @@ func (t *Tree) declare(id int) {
 	}
 	n.nominal = Resources{}
 	switch {
+	case n.ghost:
 	case n.queue.Nominal != nil:
 		for i, v := range n.queue.Nominal {
 			n.nominal.Set(i, v)
