@@ -137,9 +137,6 @@ func (s *State) enter(r *record, p Phase, a *Admission) {
 		}
 		r.reason, r.told = Reason{}, ""
 	}
-	if p != Waiting {
-		r.blocked = time.Time{}
-	}
 	if p == Admitted {
 		r.leaving = time.Time{}
 	}
@@ -333,7 +330,7 @@ func (s *State) assumed(d *Decision) {
 	}
 	for _, m := range d.Marks {
 		if r := s.records[m.Key]; r != nil {
-			r.blocked, r.broken, r.whole, r.leaving = m.Blocked, m.Broken, m.Whole, m.Leaving
+			r.broken, r.whole, r.leaving = m.Broken, m.Whole, m.Leaving
 		}
 	}
 	for _, v := range d.Verdicts {

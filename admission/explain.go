@@ -93,17 +93,6 @@ func (p *pass) tell(r *record, why Reason, text string) {
 	if text != r.told {
 		p.d.Verdicts = append(p.d.Verdicts, Verdict{Key: r.w.Key, Reason: why, Text: text})
 	}
-	blocks := slices.Contains([]Code{Quota, Preempting, Behind, Fragmented, Capacity}, why.Code)
-	switch {
-	case blocks && r.blocked.IsZero():
-		m := r.mark()
-		m.Blocked = p.now
-		p.d.Marks = append(p.d.Marks, m)
-	case !blocks && !r.blocked.IsZero() && why.Code != Backoff:
-		m := r.mark()
-		m.Blocked = time.Time{}
-		p.d.Marks = append(p.d.Marks, m)
-	}
 }
 
 func (p *pass) victimsOf(key string) []string {
@@ -361,9 +350,7 @@ func (s *State) Wake(now time.Time) time.Time {
 // wakeGroup wants a cycle when room is to be reserved for the first member, and when
 // a member that sits out is to be tried again.
 func (s *State) wakeGroup(g *queue.Group, want func(time.Time)) {
-	if r := s.records[g.Head().Key]; !r.blocked.IsZero() {
-		want(r.blocked.Add(s.cfg.ReserveAfter))
-	}
+	want(g.Head().Queued.Add(s.cfg.ReserveAfter))
 	if !s.news[g.Shape] {
 		return // nobody sits out
 	}

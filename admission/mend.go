@@ -11,7 +11,6 @@ import (
 // Mark is a time that a cycle wants remembered about a workload.
 type Mark struct {
 	Key     string
-	Blocked time.Time // since when its claim is blocked
 	Broken  time.Time // since when it misses pods that it needs
 	Whole   bool      // all pods of its minimum were there once
 	Leaving time.Time // since when its pods are being stopped
@@ -19,7 +18,7 @@ type Mark struct {
 
 // mark is what is remembered of r, to be changed and told.
 func (r *record) mark() Mark {
-	return Mark{Key: r.key, Blocked: r.blocked, Broken: r.broken, Whole: r.whole, Leaving: r.leaving}
+	return Mark{Key: r.key, Broken: r.broken, Whole: r.whole, Leaving: r.leaving}
 }
 
 // mend looks after admitted gangs: places that can no longer be used are moved to

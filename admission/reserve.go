@@ -40,8 +40,11 @@ func (p *pass) reserve(r *record, leaf int, offers []offer) {
 	}
 }
 
+// blockedLong says whether r has waited longer than ReserveAfter. Its wait counts
+// from when it was queued, which the cluster remembers, so that a restart of the
+// controller does not set back a gang that is starved.
 func (p *pass) blockedLong(r *record) bool {
-	return !r.blocked.IsZero() && !p.now.Before(r.blocked.Add(p.s.cfg.ReserveAfter))
+	return !p.now.Before(r.w.Queued.Add(p.s.cfg.ReserveAfter))
 }
 
 // earliest finds when and where r would fit if what runs ends by its limits, and if

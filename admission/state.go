@@ -78,7 +78,6 @@ type record struct {
 	held   map[slotKey]int
 	charge quota.Resources
 
-	blocked time.Time // since when its claim is blocked, zero if it is not
 	whole   bool      // all pods of its minimum were there once, under this admission
 	broken  time.Time // since when it misses pods that it needs
 	leaving time.Time // since when its pods are being stopped
