@@ -1,16 +1,44 @@
 package main
 
 import (
-	"context"
+	"fmt"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"sluice.dev/sluice/admission"
+	"sluice.dev/sluice/admission/journal"
+	"sluice.dev/sluice/admission/kube"
 	"sluice.dev/sluice/cmd/sluice-controller/config"
 )
 
 // setupAdmission adds the deciding half: admission/kube, its loop and the
-// journal. It is called after jobs.Setup, whose indexes it may use, and before
-// the manager starts. Without it Workloads are made and wait.
-func setupAdmission(_ context.Context, _ ctrl.Manager, _ config.Configuration) error {
-	return nil
+// journal. It is called after jobs.Setup, whose indexes it uses, and before the
+// manager starts.
+func setupAdmission(mgr ctrl.Manager, settings config.Configuration) error {
+	return kube.Setup(mgr, kube.Options{
+		Config:      policy(settings.Policy),
+		Namespace:   settings.Namespace,
+		OpenJournal: func() (kube.Journal, error) { return openJournal(settings.Journal.Path) },
+	})
+}
+
+func openJournal(path string) (kube.Journal, error) {
+	j, err := journal.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("open journal: %w", err)
+	}
+	if notice := j.Notice(); notice != "" {
+		ctrl.Log.Info("journal opened", "path", path, "reason", notice)
+	}
+	return j, nil
+}
+
+// policy is the core's policy as the owner wants it.
+func policy(p config.Policy) admission.Config {
+	c := admission.DefaultConfig()
+	c.ReserveAfter = p.ReserveAfter
+	c.RecoveryWindow = p.RecoveryWindow
+	c.MinRuntime = p.MinRuntime
+	c.GrowEvery = p.GrowEvery
+	return c
 }

@@ -120,7 +120,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, settings config.Configuration)
 	}); err != nil {
 		return fmt.Errorf("set up job integrations: %w", err)
 	}
-	if err := setupAdmission(ctx, mgr, settings); err != nil {
+	if err := setupAdmission(mgr, settings); err != nil {
 		return fmt.Errorf("set up admission: %w", err)
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
