@@ -140,6 +140,9 @@ func (s *State) enter(r *record, p Phase, a *Admission) {
 	if p == Admitted {
 		r.leaving = time.Time{}
 	}
+	if p != Waiting {
+		delete(s.retrying, r.key)
+	}
 	r.phase, r.admission = p, a
 }
 
@@ -150,6 +153,7 @@ func (s *State) workloadGone(key string) {
 	}
 	s.waiting.Remove(key)
 	delete(s.idle, key)
+	delete(s.retrying, key)
 	delete(s.records, key)
 	s.enter(r, Finished, nil)
 	r.deleted = true
@@ -306,6 +310,13 @@ func (s *State) assumed(d *Decision) {
 			s.changes++ // with the larger share of its queue, others may have more of it back
 		}
 	}
+	for _, key := range d.Finish {
+		r := s.mustRecord(key)
+		r.assume()
+		s.enter(r, Finished, nil)
+		s.recount(r)
+		s.enlist(r)
+	}
 	for i := range d.Move {
 		a := d.Move[i]
 		r := s.mustRecord(a.Key)
@@ -391,6 +402,9 @@ func (s *State) refused(r *record, o Outcome) {
 	if r.before != nil {
 		s.enter(r, r.before.phase, r.before.admission)
 		r.before = nil
+	}
+	if o.Act == ActAdmit && r.phase == Waiting {
+		s.retrying[r.key] = r
 	}
 	s.recount(r)
 	s.enlist(r)

@@ -20,7 +20,7 @@ func (s *State) Check() []string {
 		sum := charges[r.queue]
 		sum.Add(r.charge)
 		charges[r.queue] = sum
-		for _, h := range r.holdings() {
+		for _, h := range r.rooms {
 			add(used, h.node, h.amount)
 		}
 	}

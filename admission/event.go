@@ -120,6 +120,7 @@ const (
 	ActMove
 	ActEvict
 	ActRelease
+	ActFinish
 )
 
 func (NodeSeen) event()     {}

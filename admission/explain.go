@@ -61,7 +61,7 @@ func (p *pass) explainGroup(name string, g *queue.Group) {
 		r := p.s.records[w.Key]
 		switch {
 		case p.admitted[w.Key]:
-		case p.nominated[w.Key]:
+		case p.nominated[w.Key] && !r.retry.After(p.now):
 			p.d.untold[g.Shape] = true
 			p.tell(r, Reason{Code: Preempting, Queue: name, Names: p.victimsOf(w.Key)}, "")
 		case !r.settled:

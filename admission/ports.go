@@ -13,7 +13,7 @@ type Journal interface {
 // Cluster carries decisions out. Every write may be repeated without harm.
 type Cluster interface {
 	// Carry writes what the decision says, in parallel if it likes, and returns one
-	// Outcome for each admission, move, eviction and release. It does not fail: a
+	// Outcome for each admission, finish, move, eviction and release. It does not fail: a
 	// write that was refused, or that nobody answered, is an Outcome.
 	Carry(ctx context.Context, d *Decision) []Outcome
 }

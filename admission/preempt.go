@@ -37,7 +37,7 @@ type load struct {
 }
 
 // wholeLoad is all that r holds.
-func (r *record) wholeLoad() load { return load{r, r.charge, r.holdings()} }
+func (r *record) wholeLoad() load { return load{r, r.charge, r.rooms} }
 
 // part is a fraction of the hardware, compared by cross-multiplying.
 type part struct{ held, total int64 }
@@ -209,7 +209,11 @@ func (p *pass) eligible(r *record, leaf int, q *queue.Queue, x *record, charge q
 		return false
 	}
 	id, ok := p.s.tree.ID(x.queue)
-	return ok && id != leaf && shares(x.charge, charge)
+	if !ok || id == leaf || !shares(x.charge, charge) {
+		return false
+	}
+	_, loses := p.s.tree.Below(leaf, id)
+	return p.later.Above(loses, charge) // taking others back first does not raise it
 }
 
 func lower(policy queue.Within, claim, x *queue.Workload) bool {
@@ -279,7 +283,16 @@ func (p *pass) couldHold(r *record, leaf int, o offer, candidates []victim, ledg
 		ledger.Undo(mark)
 	}()
 	for _, v := range candidates {
-		p.lift(v.load, ledger, -1)
+		id, _ := p.s.tree.ID(v.r.queue)
+		ledger.Release(id, v.charge)
+	}
+	if _, ok := ledger.Fits(leaf, o.charge); !ok {
+		return false
+	}
+	for _, v := range candidates {
+		for _, h := range v.rooms {
+			p.inv.Give(h.node, h.amount)
+		}
 	}
 	return p.holds(r, leaf, o, ledger)
 }
@@ -363,16 +376,6 @@ func (p *pass) holds(r *record, leaf int, o offer, ledger *quota.Ledger) bool {
 type holding struct {
 	node   string
 	amount quota.Resources
-}
-
-// holdings is all that r takes up, by node, in a fixed order.
-func (r *record) holdings() []holding {
-	var list []holding
-	for _, k := range changedSlots(r.held, nil) {
-		amount := r.spec.PodSets[k.set].Request.Times(r.held[k])
-		list = append(list, holding{k.node, amount})
-	}
-	return list
 }
 
 // compareSets orders outcomes: the standing of those taken back, from the highest
@@ -513,51 +516,84 @@ func needs(spec *gang.Spec, plan gang.Plan) map[string]quota.Resources {
 	return m
 }
 
-// handOver serves the claims for which victims stop, before all others: it admits
-// those that fit now, and keeps the room for those that will.
+// handOver serves the claims that have room of their own before all others: those
+// whose admission was refused and is tried again soon, and those for which victims
+// stop. It admits what fits now, and keeps the room for what will.
 func (p *pass) handOver() {
-	for _, n := range p.s.nominees {
-		r := p.s.records[n.Key]
-		if r == nil || !p.s.waiting.Has(n.Key) || p.waits(r) {
-			continue
-		}
-		leaf, ok := p.s.tree.ID(r.w.Queue)
-		q := p.s.queues[r.w.Queue]
-		if !ok || q == nil || q.Closed || p.s.tree.Ghost(leaf) {
-			continue
-		}
-		victims := p.stopping(n)
-		if n.Awaited && slices.ContainsFunc(victims, func(l load) bool { return p.stuck(l.r) }) {
-			continue
-		}
-		if p.unanswered(n) {
-			p.nominated[n.Key] = true
-			p.d.Nominees = append(p.d.Nominees, n)
-			continue
-		}
-		for _, f := range q.Choices() {
-			o := p.offer(r, leaf, f)
-			if o.fits {
-				p.admit(r, leaf, o)
-				break
-			}
-			if len(victims) == 0 {
-				continue
-			}
-			p.fork()
-			mark := p.later.Mark()
-			for _, v := range victims {
-				id, _ := p.s.tree.ID(v.r.queue)
-				p.later.Release(id, v.charge)
-			}
-			_, fits := p.later.Fits(leaf, o.charge)
-			p.later.Undo(mark)
-			if fits && p.keepFor(r, leaf, o, victims) {
-				p.d.Nominees = append(p.d.Nominees, n)
-				break
-			}
+	for _, key := range slices.Sorted(maps.Keys(p.s.retrying)) {
+		if r := p.s.retrying[key]; r.retry.After(p.now) && p.s.waiting.Has(key) {
+			p.keepPlace(r)
 		}
 	}
+	for _, n := range p.s.nominees {
+		r := p.s.records[n.Key]
+		if r != nil && p.s.waiting.Has(n.Key) && !p.waits(r) {
+			p.serve(n, r)
+		}
+	}
+}
+
+// standingQueue is the queue of r if it may admit anything at all.
+func (p *pass) standingQueue(r *record) (leaf int, q *queue.Queue) {
+	leaf, ok := p.s.tree.ID(r.w.Queue)
+	q = p.s.queues[r.w.Queue]
+	if !ok || q == nil || q.Closed || p.s.tree.Ghost(leaf) {
+		return 0, nil
+	}
+	return leaf, q
+}
+
+// keepPlace keeps room for r, which fits but cannot be tried now.
+func (p *pass) keepPlace(r *record) {
+	leaf, q := p.standingQueue(r)
+	if q == nil {
+		return
+	}
+	for _, f := range q.Choices() {
+		if o := p.offer(r, leaf, f); o.fits {
+			p.fork()
+			p.keepFor(r, leaf, o, nil)
+			return
+		}
+	}
+}
+
+// serve admits the nominee r, or keeps for it what its victims free.
+func (p *pass) serve(n Nominee, r *record) {
+	leaf, q := p.standingQueue(r)
+	victims := p.stopping(n)
+	if q == nil || n.Awaited && slices.ContainsFunc(victims, func(l load) bool { return p.stuck(l.r) }) {
+		return
+	}
+	if p.unanswered(n) {
+		p.nominated[n.Key] = true
+		p.d.Nominees = append(p.d.Nominees, n)
+		return
+	}
+	for _, f := range q.Choices() {
+		o := p.offer(r, leaf, f)
+		if o.fits {
+			p.admit(r, leaf, o)
+			return
+		}
+		if len(victims) > 0 && p.fitsWithout(victims, leaf, o) && p.keepFor(r, leaf, o, victims) {
+			p.d.Nominees = append(p.d.Nominees, n)
+			return
+		}
+	}
+}
+
+// fitsWithout asks the later ledger for the offer's quota once the loads are gone.
+func (p *pass) fitsWithout(gone []load, leaf int, o offer) bool {
+	p.fork()
+	mark := p.later.Mark()
+	defer p.later.Undo(mark)
+	for _, l := range gone {
+		id, _ := p.s.tree.ID(l.r.queue)
+		p.later.Release(id, l.charge)
+	}
+	_, fits := p.later.Fits(leaf, o.charge)
+	return fits
 }
 
 // unanswered says whether the write that takes a victim of n back was refused and is

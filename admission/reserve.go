@@ -51,19 +51,11 @@ func (p *pass) blockedLong(r *record) bool {
 // that is not enough, which work without a limit it has to wait for.
 func (p *pass) earliest(r *record, leaf int, o offer) (keep, gang.Plan, bool) {
 	limited, open := p.endings(o.charge)
-	// The more has ended the more fits, so the first moment is found by halving.
-	lo, hi := 0, len(limited)
+	// The more has ended the more fits.
 	if !p.fitsAfter(r, leaf, o, limited) {
 		return p.drain(r, leaf, o, limited, open)
 	}
-	for lo < hi {
-		mid := (lo + hi) / 2
-		if p.fitsAfter(r, leaf, o, limited[:mid]) {
-			hi = mid
-		} else {
-			lo = mid + 1
-		}
-	}
+	lo := firstTrue(len(limited), func(n int) bool { return p.fitsAfter(r, leaf, o, limited[:n]) })
 	start := p.now
 	if lo > 0 {
 		start = p.ends(limited[lo-1])
@@ -109,16 +101,29 @@ func (p *pass) ends(r *record) time.Time {
 	return p.now
 }
 
-// drain reserves for a claim that has to wait for work without a limit.
+// drain reserves for a claim that has to wait for work without a limit: for as
+// little of it, smallest first, as has to end.
 func (p *pass) drain(r *record, leaf int, o offer, limited, open []*record) (keep, gang.Plan, bool) {
-	ending := slices.Clone(limited)
-	for _, x := range open {
-		ending = append(ending, x)
-		if p.fitsAfter(r, leaf, o, ending) {
-			return p.keepAt(r, leaf, o, time.Time{}, ending)
+	ending := slices.Concat(limited, open)
+	if !p.fitsAfter(r, leaf, o, ending) {
+		return keep{}, gang.Plan{}, false
+	}
+	n := len(limited) + firstTrue(len(open), func(n int) bool { return p.fitsAfter(r, leaf, o, ending[:len(limited)+n]) })
+	return p.keepAt(r, leaf, o, time.Time{}, ending[:n])
+}
+
+// firstTrue is the least n up to most for which ok holds, which holds for most and,
+// once it holds, for all that is more.
+func firstTrue(most int, ok func(n int) bool) int {
+	lo, hi := 0, most
+	for lo < hi {
+		if mid := (lo + hi) / 2; ok(mid) {
+			hi = mid
+		} else {
+			lo = mid + 1
 		}
 	}
-	return keep{}, gang.Plan{}, false
+	return lo
 }
 
 // lifted runs f on the books from which the given gangs are gone.
@@ -130,7 +135,7 @@ func (p *pass) lifted(gone []*record, f func()) {
 		}
 		id, _ := p.s.tree.ID(x.queue)
 		p.later.Release(id, x.charge)
-		for _, h := range x.holdings() {
+		for _, h := range x.rooms {
 			p.inv.Give(h.node, h.amount)
 		}
 	}
@@ -155,7 +160,7 @@ func (p *pass) keepAt(r *record, leaf int, o offer, start time.Time, ending []*r
 	}
 	freed := map[string]quota.Resources{}
 	for _, x := range ending {
-		for _, h := range x.holdings() {
+		for _, h := range x.rooms {
 			sum := freed[h.node]
 			sum.Add(h.amount)
 			freed[h.node] = sum

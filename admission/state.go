@@ -27,9 +27,11 @@ type State struct {
 	nominees  []Nominee
 	gone      int // numbers the records of deleted workloads whose pods still exist
 	problems  []string
-	unrefresh bool               // queues changed since the tree was built
-	running   []*record          // those that are admitted or hold something, by key
-	idle      map[string]*record // those that wait and may not be tried, by key
+	unrefresh bool      // queues changed since the tree was built
+	running   []*record // those that are admitted or hold something, by key
+	// retrying are those whose admission was refused and is tried again later.
+	retrying map[string]*record
+	idle     map[string]*record // those that wait and may not be tried, by key
 	// changes counts what could help a waiting claim. A shape that failed is tried
 	// again only when it moved on; see glance.
 	changes uint64
@@ -76,6 +78,7 @@ type record struct {
 	queue  string
 	flavor *queue.Flavor
 	held   map[slotKey]int
+	rooms  []holding // held, as amounts on nodes, in a fixed order
 	charge quota.Resources
 
 	whole   bool      // all pods of its minimum were there once, under this admission
@@ -115,17 +118,18 @@ func (p *podRecord) live() bool { return p.Node != "" && p.Phase == PodPlaced }
 // NewState returns a state in which nothing exists.
 func NewState(cfg Config) *State {
 	s := &State{
-		Space:   quota.NewSpace(),
-		cfg:     cfg,
-		queues:  map[string]*queue.Queue{},
-		inv:     gang.NewInventory(),
-		records: map[string]*record{},
-		waiting: queue.NewSet(),
-		pods:    map[string]*podRecord{},
-		static:  map[string]Reason{},
-		idle:    map[string]*record{},
-		failed:  map[string]glance{},
-		news:    map[string]bool{},
+		Space:    quota.NewSpace(),
+		cfg:      cfg,
+		queues:   map[string]*queue.Queue{},
+		inv:      gang.NewInventory(),
+		records:  map[string]*record{},
+		waiting:  queue.NewSet(),
+		pods:     map[string]*podRecord{},
+		static:   map[string]Reason{},
+		idle:     map[string]*record{},
+		retrying: map[string]*record{},
+		failed:   map[string]glance{},
+		news:     map[string]bool{},
 	}
 	s.rebuild()
 	return s
@@ -226,6 +230,7 @@ func (s *State) recount(r *record) {
 		}
 	}
 	r.held = want
+	r.rooms = r.loadOf(want).rooms
 	if freed {
 		s.changes++
 	}
@@ -275,7 +280,7 @@ func (s *State) uncount(r *record) {
 	if !r.charge.IsZero() {
 		s.release(r.queue, r.charge)
 	}
-	r.held, r.charge, r.spec = nil, nil, nil
+	r.held, r.rooms, r.charge, r.spec = nil, nil, nil, nil
 	s.changes++
 }
 

@@ -36,7 +36,7 @@ func (s *State) headline(r Reason) string {
 		if r.Detail != "" {
 			return r.Detail
 		}
-		return fmt.Sprintf("there is no queue %s", r.Queue)
+		return fmt.Sprintf("queue %s does not exist", r.Queue)
 	case Invalid:
 		return r.Detail
 	case Quota, NeverFits:
@@ -155,6 +155,9 @@ func (s *State) exclusion(p *Places, e gang.Exclusion) string {
 
 // amount writes a number of a resource with its name.
 func (s *State) amount(resource string, v int64) string {
+	if v == quota.Most {
+		return "more " + resource + " than anything holds"
+	}
 	return s.number(resource, v) + " " + resource
 }
 
@@ -165,7 +168,7 @@ func (s *State) number(resource string, v int64) string { return Quantity(resour
 func Quantity(resource string, v int64) string {
 	switch {
 	case v == quota.Most:
-		return "more than anything holds"
+		return "no end of"
 	case resource == "cpu" && v%1000 != 0:
 		return strconv.FormatInt(v, 10) + "m"
 	case resource == "cpu":

@@ -164,6 +164,7 @@ type Lack struct {
 // it would break, from the queue upwards: each queue's max; and where a queue
 // ends above what it owns, what its level has to lend.
 func (l *Ledger) Fits(id int, r Resources) (Lack, bool) {
+	asks := id         // the last level below the one that is asked
 	grows := r.Clone() // by how much each level is taken more, 0 once it is owned
 	for at := id; at != -1; at = l.tree.nodes[at].parent {
 		for i, v := range r {
@@ -180,12 +181,15 @@ func (l *Ledger) Fits(id int, r Resources) (Lack, bool) {
 			switch own := l.tree.nodes[at].nominal.At(i); {
 			case after <= own:
 				grows[i] = 0
+			case at == Root && own == 0: // not hardware: a quota that ends one level below
+				return Lack{Queue: l.tree.Name(asks), Resource: i, Borrow: true, Bound: l.tree.nodes[asks].nominal.At(i), Used: l.taken[asks].At(i), Asked: v}, false
 			case at == Root:
 				return Lack{Resource: i, Borrow: true, Bound: own, Used: l.taken[Root].At(i), Asked: v}, false
 			default:
 				grows[i] = after - l.taken[at].At(i)
 			}
 		}
+		asks = at
 	}
 	return Lack{}, true
 }

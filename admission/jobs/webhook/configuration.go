@@ -39,6 +39,13 @@ var aside = arv1.MatchCondition{
 		` request.userInfo.username == "system:kube-controller-manager")`,
 }
 
+// alive leaves objects that are being deleted alone: whoever takes a finalizer off
+// must not be stopped by a mistake in the rest of the object.
+var alive = arv1.MatchCondition{
+	Name:       "not-being-deleted",
+	Expression: `!has(object.metadata.deletionTimestamp)`,
+}
+
 // mutating suspends Jobs and gates pods at creation. Failing closed is what
 // makes "no pod before admission" hold: while nobody answers, an object that
 // asks to be queued is refused, and its owner is told, rather than started.
@@ -83,7 +90,7 @@ func (o Options) validating() []hook {
 			name: "vjob.jobs.sluice.dev", path: "/validate-batch-v1-job",
 			group: "batch", version: "v1", resource: "jobs", scope: arv1.NamespacedScope,
 			operations: []arv1.OperationType{arv1.Create, arv1.Update}, failure: arv1.Fail,
-			conditions: []arv1.MatchCondition{aside},
+			conditions: []arv1.MatchCondition{aside, alive},
 		})
 	}
 	if slices.Contains(o.Frameworks, jobs.FrameworkPod) {
@@ -104,7 +111,7 @@ func (o Options) validating() []hook {
 			name: "v" + kind.singular + ".queues.sluice.dev", path: "/validate-kueue-x-k8s-io-v1beta2-" + kind.singular,
 			group: "kueue.x-k8s.io", version: "v1beta2", resource: kind.plural, scope: arv1.ClusterScope,
 			operations: []arv1.OperationType{arv1.Create, arv1.Update}, failure: arv1.Ignore,
-			everywhere: true,
+			conditions: []arv1.MatchCondition{alive}, everywhere: true,
 		})
 	}
 	return hooks
