@@ -158,16 +158,8 @@ func (p *pass) try(c queue.Claim) {
 		return
 	}
 	if !p.seen(r, c.Leaf, g, q) {
-		var offers []offer
-		for _, f := range q.Choices() {
-			o := p.offer(r, c.Leaf, f)
-			if o.fits {
-				p.admit(r, c.Leaf, o)
-				return
-			}
-			offers = append(offers, o)
-		}
-		if p.preempt(r, c.Leaf, q, offers) {
+		offers, done := p.settleOn(r, c.Leaf, q)
+		if done {
 			return
 		}
 		p.reserve(r, c.Leaf, offers)
@@ -176,6 +168,30 @@ func (p *pass) try(c queue.Claim) {
 	if q.Strict {
 		p.stopped[q.Quota.Name] = r.w.Key
 	}
+}
+
+// settleOn goes through the flavors as the queue's owner wishes, and admits r or
+// makes room for it in the first that serves. Else it returns what each has.
+func (p *pass) settleOn(r *record, leaf int, q *queue.Queue) (offers []offer, done bool) {
+	var borrowed *offer
+	for _, f := range q.Choices() {
+		o := p.offer(r, leaf, f)
+		offers = append(offers, o)
+		switch {
+		case o.fits && (q.BorrowFirst || p.later.Owns(leaf, o.charge)):
+			p.admit(r, leaf, o)
+			return nil, true
+		case o.fits && borrowed == nil:
+			borrowed = &o
+		case !o.fits && q.PreemptFirst && p.preempt(r, leaf, q, offers[len(offers)-1:]):
+			return nil, true
+		}
+	}
+	if borrowed != nil {
+		p.admit(r, leaf, *borrowed)
+		return nil, true
+	}
+	return offers, p.preempt(r, leaf, q, offers)
 }
 
 // seen says whether the shape failed before and nothing has happened since that

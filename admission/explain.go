@@ -331,6 +331,9 @@ func (s *State) Wake(now time.Time) time.Time {
 			continue
 		}
 		want(r.retry)
+		if r.w.MaxRun > 0 {
+			want(r.admission.At.Add(r.w.MaxRun))
+		}
 		for _, p := range r.pods {
 			want(p.retry)
 		}

@@ -38,6 +38,10 @@ func (p *pass) mend() {
 			p.takeBack(r, Stopped, "")
 			continue
 		}
+		if r.w.MaxRun > 0 && !p.now.Before(r.admission.At.Add(r.w.MaxRun)) {
+			p.takeBack(r, Expired, "")
+			continue
+		}
 		if p.trim(r) {
 			continue
 		}

@@ -20,6 +20,7 @@ type Inventory struct {
 	// anew for every filter, everything else stays.
 	passing map[string]*pass
 	nextID  int
+	seats   []seat   // scratch of fill
 	open    []*place // the nodes that take new pods, in order; nil if not worked out
 }
 

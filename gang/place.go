@@ -279,7 +279,7 @@ type seat struct {
 // fill puts all pods of set i on the nodes and takes the room, or changes nothing.
 func (a *attempt) fill(nodes []*place, i int, emptiest bool, plan *Plan) bool {
 	req, want := a.spec.PodSets[i].Request, a.sizes[i]
-	seats := make([]seat, 0, min(len(nodes), 64))
+	seats := a.v.seats[:0]
 	room := 0
 	for at, p := range nodes {
 		if !a.pass[i][p.id] {
@@ -290,6 +290,7 @@ func (a *attempt) fill(nodes []*place, i int, emptiest bool, plan *Plan) bool {
 			room = min(room+n, want)
 		}
 	}
+	a.v.seats = seats // the room of the slice is used again
 	if room < want {
 		return false
 	}

@@ -169,17 +169,33 @@ func (f Filter) With(all []Requirement, tolerations []Toleration) Filter {
 	return f
 }
 
-// key identifies the filter among others: equal filters have equal keys.
+// key identifies the filter among others: equal filters have equal keys, and
+// different ones different keys, whatever their strings contain.
 func (f Filter) key() string {
-	return fmt.Sprintf("%q|%q|%v", f.All, f.Any, f.Tolerations)
+	var b strings.Builder
+	write := func(rs []Requirement) {
+		for _, r := range rs {
+			fmt.Fprintf(&b, "%q %q %q;", r.Key, string(r.Op), r.Values)
+		}
+	}
+	write(f.All)
+	for _, term := range f.Any {
+		b.WriteByte('|')
+		write(term)
+	}
+	fmt.Fprintf(&b, "%t", f.Any != nil)
+	for _, t := range f.Tolerations {
+		fmt.Fprintf(&b, "&%q %t %q %q", t.Key, t.Exists, t.Value, string(t.Effect))
+	}
+	return b.String()
 }
 
 // Key identifies the spec: gangs with equal keys ask for the same.
 func (s *Spec) Key() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d %v", s.MinTotal, s.Level)
+	fmt.Fprintf(&b, "%d %q %t", s.MinTotal, s.Level.Key, s.Level.Required)
 	for _, ps := range s.PodSets {
-		fmt.Fprintf(&b, ";%s %d %d %v %v %s", ps.Name, ps.Count, ps.Min, ps.Request, ps.Level, ps.Filter.key())
+		fmt.Fprintf(&b, ";%q %d %d %v %q %t %s", ps.Name, ps.Count, ps.Min, ps.Request, ps.Level.Key, ps.Level.Required, ps.Filter.key())
 	}
 	return b.String()
 }

@@ -35,6 +35,10 @@ type Queue struct {
 	// Sheltered says that nobody may reclaim from it.
 	Sheltered bool
 	Closed    bool // nothing more is admitted
+	// BorrowFirst takes a flavor in which the claim has to borrow rather than look
+	// whether a later one would do without; PreemptFirst takes others back in a
+	// flavor rather than look whether a later one is free.
+	BorrowFirst, PreemptFirst bool
 	// Flavors are the pools of nodes it may use, tried in this order. None means
 	// every node, charged in the resources of the pods themselves.
 	Flavors []Flavor

@@ -22,6 +22,9 @@ type Workload struct {
 	Pinned bool
 	// Limit is the longest that it runs by its owner's word; 0 is unknown.
 	Limit time.Duration
+	// MaxRun is how long it may run after its admission before it is taken back for
+	// good; 0 is for ever. What it ran before it was last taken back is in it already.
+	MaxRun time.Duration
 	// Held says that its owner asked to hold it.
 	Held bool
 	// Invalid is why it can never be admitted as it is written, or "".
