@@ -163,8 +163,11 @@ func (v *Inventory) Undo(mark int) {
 	for i := len(log) - 1; i >= 0; i-- {
 		v.move(log[i].p, log[i].amount, -log[i].sign)
 	}
-	v.undo = v.undo[:mark]
 	v.trial = depth - 1
+	for _, t := range log { // places that only the trial made
+		v.drop(t.p)
+	}
+	v.undo = v.undo[:mark]
 }
 
 // Total is what all nodes offer together, in use or not. Not to be changed.

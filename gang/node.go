@@ -1,6 +1,7 @@
 package gang
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -162,7 +163,10 @@ func (n *Node) meets(r *Requirement) bool {
 }
 
 // compareNames orders names with numbers in them as people count: n-2 before n-10.
-func compareNames(a, b string) int {
+// Only equal names compare as 0.
+func compareNames(a, b string) int { return cmp.Or(compareCounting(a, b), cmp.Compare(a, b)) }
+
+func compareCounting(a, b string) int {
 	for len(a) > 0 && len(b) > 0 {
 		if digit(a[0]) && digit(b[0]) {
 			x, y := number(a), number(b)

@@ -34,6 +34,9 @@ type SetShort struct {
 // tried largest first, then in other orders, then by a bounded search.
 func Place(v *Inventory, spec *Spec, sizes []int) (Plan, *Shortfall) {
 	a := newAttempt(v, spec, sizes)
+	if len(a.order) == 0 {
+		return Empty(spec), nil
+	}
 	if spec.Level.Key == "" {
 		return a.within(a.all)
 	}
