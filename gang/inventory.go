@@ -20,6 +20,7 @@ type Inventory struct {
 	// anew for every filter, everything else stays.
 	passing map[string]*pass
 	nextID  int
+	made    []*place // places that a trial made, to be dropped when it ends
 	seats   []seat   // scratch of fill
 	open    []*place // the nodes that take new pods, in order; nil if not worked out
 }
@@ -82,6 +83,9 @@ func (v *Inventory) at(name string) *place {
 	if !ok {
 		p = &place{id: v.nextID, name: name}
 		v.nextID++
+		if v.trial > 0 {
+			v.made = append(v.made, p)
+		}
 		v.byID[name] = p
 		i, _ := slices.BinarySearchFunc(v.nodes, name, func(p *place, name string) int { return compareNames(p.name, name) })
 		v.nodes = slices.Insert(v.nodes, i, p)
@@ -163,11 +167,13 @@ func (v *Inventory) Undo(mark int) {
 	for i := len(log) - 1; i >= 0; i-- {
 		v.move(log[i].p, log[i].amount, -log[i].sign)
 	}
-	v.trial = depth - 1
-	for _, t := range log { // places that only the trial made
-		v.drop(t.p)
-	}
 	v.undo = v.undo[:mark]
+	if v.trial = depth - 1; v.trial == 0 {
+		for _, p := range v.made {
+			v.drop(p)
+		}
+		v.made = v.made[:0]
+	}
 }
 
 // Total is what all nodes offer together, in use or not. Not to be changed.
