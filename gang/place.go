@@ -81,7 +81,7 @@ func Grow(v *Inventory, spec *Spec, plan Plan, allow func(set int) bool) Plan {
 	a := newAttempt(v, spec, spec.Sizes())
 	nodes := a.all
 	if spec.Level.Required {
-		nodes = a.domainOf(spec.Level.Key, plan)
+		nodes = a.domainOf(spec.Level.Key, nodes, plan.Nodes())
 	}
 	sizes := plan.Sizes()
 	open := make([]bool, len(sizes))
@@ -93,7 +93,7 @@ func Grow(v *Inventory, spec *Spec, plan Plan, allow func(set int) bool) Plan {
 			if !open[i] {
 				continue
 			}
-			p := a.next(i, nodes)
+			p := a.next(i, a.reach(i, nodes, plan))
 			if p == nil || !allow(i) {
 				open[i] = false
 				continue
@@ -413,14 +413,27 @@ func (a *attempt) domains(key string, nodes []*place) [][]*place {
 	return out
 }
 
-// domainOf returns the nodes of the domain that the plan is in.
-func (a *attempt) domainOf(key string, plan Plan) []*place {
-	for _, name := range plan.Nodes() {
-		n := a.v.Node(name)
-		if n == nil {
-			continue
-		}
-		return slices.DeleteFunc(slices.Clone(a.all), func(p *place) bool { return p.node.Labels[key] != n.Labels[key] })
+// reach is where pods of set i may still go when it must share a domain with those
+// that it has.
+func (a *attempt) reach(i int, nodes []*place, plan Plan) []*place {
+	level := a.spec.PodSets[i].Level
+	if !level.Required {
+		return nodes
 	}
-	return nil
+	one := Plan{Sets: plan.Sets[i : i+1]}
+	return a.domainOf(level.Key, nodes, one.Nodes())
+}
+
+// domainOf returns those of nodes that are in one domain with the nodes called
+// names. With no names yet, every node that is in a domain will do.
+func (a *attempt) domainOf(key string, nodes []*place, names []string) []*place {
+	in := func(p *place) bool { _, ok := p.node.Labels[key]; return ok }
+	for _, name := range names {
+		if n := a.v.Node(name); n != nil {
+			value, labelled := n.Labels[key]
+			in = func(p *place) bool { v, ok := p.node.Labels[key]; return ok && labelled && v == value }
+			break
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(nodes), func(p *place) bool { return !in(p) })
 }
