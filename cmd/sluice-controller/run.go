@@ -28,6 +28,7 @@ func run(ctx context.Context, rest *rest.Config, settings config.Configuration) 
 	// The limiter is one per kind of object, so this bounds the patches of pods
 	// and the writes of status each by itself.
 	rest.QPS, rest.Burst = settings.Client.QPS, settings.Client.Burst
+	bePatient(rest)
 	if err := waitForAPIServer(ctx, rest); err != nil {
 		return err
 	}
