@@ -117,6 +117,9 @@ func aligned(plan gang.Plan, spec *gang.Spec) gang.Plan {
 // respec gives r a new version of its workload. A pod set that vanished while pods
 // of it are counted cannot be told from a mistake, so counting starts anew.
 func (s *State) respec(r *record, w *queue.Workload) {
+	for i := range w.Spec.PodSets {
+		w.Spec.PodSets[i].Request = w.Spec.PodSets[i].Request.Bounded()
+	}
 	w.Settle()
 	if r.w != nil && r.spec != nil && !sameRequests(r.spec, &w.Spec) {
 		s.uncount(r)
@@ -209,6 +212,7 @@ func (s *State) orphansOf(key string) []string {
 }
 
 func (s *State) podSeen(p Pod, fresh bool) {
+	p.Request = p.Request.Bounded()
 	old := s.pods[p.UID]
 	if old != nil && p.Version < old.Version {
 		return

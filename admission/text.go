@@ -155,7 +155,7 @@ func (s *State) exclusion(p *Places, e gang.Exclusion) string {
 
 // amount writes a number of a resource with its name.
 func (s *State) amount(resource string, v int64) string {
-	if v == quota.Most {
+	if v >= quota.MostOfOne {
 		return "more " + resource + " than anything holds"
 	}
 	return s.number(resource, v) + " " + resource
@@ -167,7 +167,7 @@ func (s *State) number(resource string, v int64) string { return Quantity(resour
 // millicores, memory in the largest binary unit that divides it, others as they are.
 func Quantity(resource string, v int64) string {
 	switch {
-	case v == quota.Most:
+	case v >= quota.MostOfOne:
 		return "no end of"
 	case resource == "cpu" && v%1000 != 0:
 		return strconv.FormatInt(v, 10) + "m"

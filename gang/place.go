@@ -40,12 +40,13 @@ func Place(v *Inventory, spec *Spec, sizes []int) (Plan, *Shortfall) {
 	if spec.Level.Key == "" {
 		return a.within(a.all)
 	}
-	best := (*Shortfall)(nil)
+	best, cut := (*Shortfall)(nil), false
 	for _, d := range a.domains(spec.Level.Key, a.all) {
 		plan, short := a.within(d)
 		if short == nil {
 			return plan, nil
 		}
+		cut = cut || short.Cut
 		if best == nil || short.found() > best.found() {
 			best = short
 		}
@@ -56,7 +57,7 @@ func Place(v *Inventory, spec *Spec, sizes []int) (Plan, *Shortfall) {
 	if best == nil {
 		best = a.none()
 	}
-	best.Level = spec.Level.Key
+	best.Level, best.Cut = spec.Level.Key, cut
 	return Plan{}, best
 }
 
@@ -170,7 +171,11 @@ func (a *attempt) within(nodes []*place) (Plan, *Shortfall) {
 		if plan, ok := a.greedy(nodes, a.order, false); ok {
 			return plan, nil
 		}
-		return Plan{}, a.count(nodes) // its own level holds no domain large enough
+		short := a.count(nodes)
+		for _, i := range a.order { // its own level holds no domain large enough
+			short.Level = a.spec.PodSets[i].Level.Key
+		}
+		return Plan{}, short
 	}
 	for _, order := range orders(a.order) {
 		for _, emptiest := range []bool{false, true} {

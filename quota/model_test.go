@@ -101,18 +101,19 @@ func minBig(a, b *big.Int) *big.Int {
 	return b
 }
 
-// Shares compare as the fractions they are, up to the largest amounts; a share is
-// beyond every fraction where weight or what is lent is 0.
+// Shares compare as the fractions they are, up to the largest amounts. Of weight 0
+// they come after all others, and among themselves as if of weight 1.
 func TestShareModel(t *testing.T) {
-	fraction := func(s Share) *big.Rat {
+	type exact struct {
+		last bool
+		part *big.Rat
+	}
+	model := func(s Share) exact {
 		if s.Above <= 0 {
-			return new(big.Rat)
+			return exact{part: new(big.Rat)}
 		}
-		if s.Lent <= 0 || s.Weight <= 0 {
-			return nil // beyond every fraction
-		}
-		r := new(big.Rat).SetFrac64(s.Above, s.Lent)
-		return r.Quo(r, new(big.Rat).SetInt64(s.Weight))
+		part := new(big.Rat).SetFrac64(s.Above, max(s.Lent, 1))
+		return exact{s.Weight <= 0, part.Quo(part, new(big.Rat).SetInt64(max(s.Weight, 1)))}
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		amount := rapid.OneOf(rapid.Int64Range(-1, 6), rapid.Int64Range(0, Most), rapid.Just[int64](Most))
@@ -120,16 +121,13 @@ func TestShareModel(t *testing.T) {
 			return Share{Above: amount.Draw(t, name+" above"), Lent: amount.Draw(t, name+" lent"), Weight: amount.Draw(t, name+" weight")}
 		}
 		a, b := draw("a"), draw("b")
-		x, y := fraction(a), fraction(b)
-		want := 0
+		x, y := model(a), model(b)
+		want := x.part.Cmp(y.part)
 		switch {
-		case x == nil && y == nil:
-		case x == nil:
+		case x.last && !y.last:
 			want = 1
-		case y == nil:
+		case y.last && !x.last:
 			want = -1
-		default:
-			want = x.Cmp(y)
 		}
 		if got := a.Compare(b); got != want {
 			t.Fatalf("%+v compares to %+v as %d, want %d", a, b, got, want)
@@ -452,8 +450,20 @@ func TestFitsBounds(t *testing.T) {
 		if lack.Borrow {
 			var asked Resources
 			asked.Set(lack.Resource, lack.Asked)
-			if lack.Queue != "" || len(w.tree.Children(id)) == 0 && w.ledger.Owns(id, asked) {
+			if len(w.tree.Children(id)) == 0 && w.ledger.Owns(id, asked) {
 				t.Fatalf("%+v: what is owned needs not be borrowed\n%s", lack, w.tree)
+			}
+			// The level that has too little: the hardware, or, for what is no hardware,
+			// the queue right below it.
+			level := id
+			for w.tree.Parent(level) != Root {
+				level = w.tree.Parent(level)
+			}
+			if w.tree.Nominal(Root).At(lack.Resource) > 0 {
+				level = Root
+			}
+			if w.id(lack.Queue) != level || lack.Bound != w.tree.Nominal(level).At(lack.Resource) || lack.Used != w.ledger.taken[level].At(lack.Resource) {
+				t.Fatalf("%+v, want that of %q\n%s", lack, w.tree.Name(level), w.tree)
 			}
 			return
 		}

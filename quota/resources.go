@@ -9,6 +9,11 @@ import (
 // Most is the amount at which sums saturate: more than anything can hold.
 const Most = math.MaxInt64
 
+// MostOfOne bounds what one pod may be counted with, so that sums over all pods of a
+// cluster stay below Most and can be taken apart again. No node offers as much: it
+// is 32 Ti of memory, or 35 billion cores.
+const MostOfOne = 1 << 45
+
 // The dimensions that every Space has, in this order.
 const (
 	CPU    = iota // millicores
@@ -125,6 +130,21 @@ func (r Resources) Within(o Resources) bool {
 		}
 	}
 	return true
+}
+
+// Bounded returns r with no amount above MostOfOne and none below 0: r itself if that
+// is so already.
+func (r Resources) Bounded() Resources {
+	for _, v := range r {
+		if v < 0 || v > MostOfOne {
+			c := r.Clone()
+			for i := range c {
+				c[i] = min(max(c[i], 0), MostOfOne)
+			}
+			return c
+		}
+	}
+	return r
 }
 
 // IsZero says whether every amount is 0.

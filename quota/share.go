@@ -3,6 +3,7 @@ package quota
 import (
 	"cmp"
 	"math/bits"
+	"slices"
 )
 
 // Share is how far a queue is above what it owns, as a fraction that is never
@@ -55,7 +56,7 @@ func product3(a, b, c int64) wide {
 
 // Part is one claimant of a division by weight.
 type Part struct {
-	Weight int64 // 0 gets nothing
+	Weight int64 // 0 gets nothing; all weights together are at most Most
 	Want   int64 // never given more than this
 }
 
@@ -99,28 +100,18 @@ func Divide(total int64, parts []Part) []int64 {
 }
 
 // divideRest gives each open part its floor and the leftovers, one each, to the
-// largest remainders. Every open part wants more than its floor.
+// largest remainders. Every open part wants more than its floor, and there are fewer
+// leftovers than parts with a remainder.
 func divideRest(left, sum int64, parts []Part, open []int, got []int64) {
-	rem := make(map[int]uint64, len(open))
+	rem := make([]uint64, len(parts))
 	spare := left
 	for _, i := range open {
-		part, r := mulDiv(left, parts[i].Weight, sum)
-		got[i], rem[i] = part, r
-		spare -= part
+		got[i], rem[i] = mulDiv(left, parts[i].Weight, sum)
+		spare -= got[i]
 	}
-	for spare > 0 {
-		best := -1
-		for _, i := range open {
-			if got[i] < parts[i].Want && (best < 0 || rem[i] > rem[best]) {
-				best = i
-			}
-		}
-		if best < 0 {
-			return
-		}
-		got[best]++
-		rem[best] = 0
-		spare--
+	slices.SortStableFunc(open, func(i, k int) int { return cmp.Compare(rem[k], rem[i]) })
+	for _, i := range open[:spare] {
+		got[i]++
 	}
 }
 

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -30,6 +31,15 @@ func limitFiles(t *testing.T, size uint64) (lift func()) {
 // No room on the disk is an error of Append, the decision is not made, and all goes
 // on once there is room again.
 func TestNoRoom(t *testing.T) {
+	if os.Getenv("NO_ROOM") == "" {
+		// The limit is the process's, and the test's own log is a file of it too.
+		child := exec.Command(os.Args[0], "-test.run=^TestNoRoom$", "-test.v")
+		child.Env = append(os.Environ(), "NO_ROOM=1")
+		if out, err := child.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: TestNoRoom") {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return
+	}
 	path := filepath.Join(t.TempDir(), "journal.db")
 	j := mustOpen(t, path, DefaultLimits())
 	first := mustAppend(t, j, decide(1))

@@ -45,9 +45,13 @@ func (j *Journal) History(f Filter, limit int) ([]admission.Decision, error) {
 
 // find decodes the record if it may match, and returns the parts that do.
 func (f Filter) find(data []byte, seq uint64) (admission.Decision, bool, error) {
+	// Most records do not match: to look for the names is much cheaper than to decode.
 	for _, name := range []string{f.Workload, f.Queue} {
-		// Most records do not match: a look for the name is much cheaper than to decode.
-		if quoted, err := json.Marshal(name); err != nil || !bytes.Contains(data, quoted[1:len(quoted)-1]) {
+		quoted, err := json.Marshal(name)
+		if err != nil {
+			return admission.Decision{}, false, fmt.Errorf("encode %q: %w", name, err)
+		}
+		if !bytes.Contains(data, quoted[1:len(quoted)-1]) {
 			return admission.Decision{}, false, nil
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
 )
 
 // lockWait is how long Open waits for another process to give the file back. A
@@ -81,7 +82,7 @@ func try(path string, limits Limits, wait time.Duration) (*Journal, error) {
 			return openIntact(path, flag, mode, wait)
 		},
 	})
-	if errors.Is(err, bbolt.ErrTimeout) {
+	if errors.Is(err, bolterrors.ErrTimeout) {
 		return nil, errInUse
 	}
 	if err != nil {

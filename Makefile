@@ -1,0 +1,110 @@
+# Everything a person or a machine does to this repository. `make` explains itself.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# Tools are pinned here and stay out of go.mod.
+LINT := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+
+# The packages that decide, what keeps and plays them: no servers, seconds.
+CORE  := ./quota ./gang ./queue ./admission
+CHEAP := $(CORE) ./admission/journal ./cmd ./simulations
+
+FUZZTIME ?= 30s
+
+.PHONY: help
+help: ## say what there is
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: ## five gangs on a real control plane on this machine, with simulated nodes
+	@mkdir -p bin
+	go build -o bin/demo ./simulations/demo/cmd/demo
+	@bin/demo
+
+.PHONY: demo-down
+demo-down: ## stop the demo and remove its data
+	@mkdir -p bin
+	go build -o bin/demo ./simulations/demo/cmd/demo
+	@bin/demo down
+
+.PHONY: sandbox
+sandbox: ## build that control plane (once; about ten minutes)
+	cd simulations/sandbox && go run ./cmd/sandbox build >/dev/null
+
+.PHONY: build
+build: ## bin/sluice and bin/sluice-controller
+	go build -o bin/ ./cmd/sluice ./cmd/sluice-controller
+
+# The cheapest first: what is wrong in the core is not worth starting a server for.
+.PHONY: test
+test: ## everything that tests the product, the demo on a real control plane included
+	go test $(CHEAP)
+	@$(MAKE) --no-print-directory sandbox
+	go build ./...
+	go test -p 1 -timeout 20m $$(go list ./... | grep -v /simulations/e2e)
+	SLUICE_E2E=1 go test -v -count 1 -timeout 40m ./simulations/e2e
+	cd simulations/sandbox && go test -p 1 -timeout 20m ./...
+
+.PHONY: quick
+quick: ## the tests that need no server
+	go test $(CHEAP)
+
+.PHONY: race
+race: ## the same under the race detector (needs a C compiler)
+	CGO_ENABLED=1 go test -race $(CHEAP)
+
+.PHONY: check
+check: vet lint generated ## what has to hold before a change lands, beside the tests
+
+.PHONY: vet
+vet: ## go vet, both modules
+	go vet ./...
+	cd simulations/sandbox && go vet ./...
+
+.PHONY: lint
+lint: ## golangci-lint, both modules (the first time it builds itself, in minutes)
+	$(LINT) run ./...
+	cd simulations/sandbox && $(LINT) run --config ../../.golangci.yml ./...
+
+.PHONY: generated
+generated: ## fail if a generated file is out of date
+	deploy/generate.sh --check
+
+.PHONY: generate
+generate: ## write the generated files
+	deploy/generate.sh
+
+.PHONY: fmt
+fmt: ## format everything
+	$(LINT) fmt ./...
+	cd simulations/sandbox && $(LINT) fmt --config ../../.golangci.yml ./...
+
+.PHONY: scenarios
+scenarios: build ## run every scenario file, or make scenarios FILES="a.yaml b.yaml"
+	bin/sluice simulate $(or $(FILES),$(wildcard simulations/testdata/scenarios/*.yaml))
+
+# The tests with expectations in text files: those that read them with datadriven,
+# and those with a flag of their own.
+REWRITABLE = $$(grep -rlE 'cockroachdb/datadriven|"rewrite"' --include='*_test.go' --exclude-dir=sandbox . | xargs -n 1 dirname | sort -u)
+
+.PHONY: rewrite
+rewrite: ## write the expectations in testdata anew; then read the diff as a review
+	go test $(REWRITABLE) -rewrite
+
+.PHONY: fuzz
+fuzz: ## every fuzz test for FUZZTIME (30s)
+	@grep -rnoE '^func Fuzz[A-Za-z0-9]+' --include='*_test.go' --exclude-dir=sandbox . | sed -E 's/^(.*)\/[^/]+:[0-9]+:func (.*)$$/\1 \2/' | sort | \
+	while read -r package name; do \
+		echo "$$package $$name"; \
+		go test "$$package" -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x; \
+	done
+
+.PHONY: bench
+bench: ## the benchmarks of the core
+	go test -run '^$$' -bench . -benchmem $(CORE)
+
+.PHONY: clean
+clean: ## remove what was built here (not the control plane in the cache)
+	rm -rf bin out
