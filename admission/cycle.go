@@ -13,17 +13,17 @@ import (
 // tried on the state's own books under a mark and undone before it returns.
 //
 // The order is that of the rules: broken gangs are mended first, since their place
-// is theirs; gated pods of admitted gangs are released; claims for which victims
-// stop come before others; then the best next claim, again and again; at last
-// elastic gangs grow into what nobody wants.
+// is theirs; claims for which victims stop come before others; then the best next
+// claim, again and again; elastic gangs grow into what nobody wants; at last the
+// gated pods of gangs that stay admitted are released.
 func Cycle(s *State, now time.Time) Decision {
 	p := newPass(s, now)
 	defer p.close()
 	p.mend()
-	p.release()
 	p.handOver()
 	p.contest()
 	p.grow()
+	p.release()
 	p.explain()
 	return p.d
 }
@@ -163,7 +163,7 @@ func (p *pass) try(c queue.Claim) {
 			return
 		}
 		p.reserve(r, c.Leaf, offers)
-		p.failed[g] = p.shortReason(r, c.Leaf, offers)
+		p.failed[g] = p.shortReason(r, offers)
 	}
 	if q.Strict {
 		p.stopped[q.Quota.Name] = r.w.Key

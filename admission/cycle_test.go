@@ -373,11 +373,11 @@ func (w *world) cycle(t *testing.T) string {
 func tell(d *Decision) []string {
 	var out []string
 	for _, e := range d.Evict {
-		for_ := ""
+		whom := ""
 		if e.For != "" {
-			for_ = " for " + e.For
+			whom = " for " + e.For
 		}
-		out = append(out, fmt.Sprintf("evict %s  %s%s", e.Key, e.Cause, for_))
+		out = append(out, fmt.Sprintf("evict %s  %s%s", e.Key, e.Cause, whom))
 	}
 	for _, a := range d.Admit {
 		out = append(out, fmt.Sprintf("admit %s  %s", a.Key, a.Plan))

@@ -223,7 +223,7 @@ func (p *pass) staticOf(r *record, leaf int, f *queue.Flavor) Reason {
 	spec, sizes := f.Spec(&r.w.Spec), r.w.LeastSizes()
 	tell := func(c Code, v *gang.Inventory, spec *gang.Spec) Reason {
 		_, short := gang.Place(v, spec, sizes)
-		return Reason{Code: c, Places: p.places(v, spec, sizes, short, gang.Look(v, spec))}
+		return Reason{Code: c, Places: p.places(spec, sizes, short, gang.Look(v, spec))}
 	}
 	anywhere := spec.Loosen()
 	switch {
@@ -262,7 +262,7 @@ func (p *pass) bound(l *quota.Lack, pinned bool) *Bound {
 }
 
 // shortReason is why this pass could not admit r: of the flavor that came nearest.
-func (p *pass) shortReason(r *record, leaf int, offers []offer) Reason {
+func (p *pass) shortReason(r *record, offers []offer) Reason {
 	var best Reason
 	for i, o := range offers {
 		why := p.offerReason(r, o)
@@ -292,11 +292,11 @@ func (p *pass) offerReason(r *record, o offer) Reason {
 	if o.spec.Request(sizes).Within(look.Free) {
 		code = Fragmented
 	}
-	return Reason{Code: code, Places: p.places(p.inv, o.spec, sizes, o.short, look)}
+	return Reason{Code: code, Places: p.places(o.spec, sizes, o.short, look)}
 }
 
 // places puts numbers to a gang that found no place in v.
-func (p *pass) places(v *gang.Inventory, spec *gang.Spec, sizes []int, short *gang.Shortfall, look gang.Survey) *Places {
+func (p *pass) places(spec *gang.Spec, sizes []int, short *gang.Shortfall, look gang.Survey) *Places {
 	out := &Places{Sets: short.Sets, Level: short.Level, Cut: short.Cut, Excluded: look.Excluded}
 	dim := look.Resource
 	out.Resource = p.s.Space.Name(dim)

@@ -128,7 +128,7 @@ func (p *pass) victims(r *record, leaf int, q *queue.Queue, o offer) []victim {
 func (p *pass) going(r *record, charge quota.Resources) []victim {
 	var list []victim
 	for _, x := range p.s.running {
-		if x.phase != Admitted && x != r && len(x.held) > 0 && !p.replaced[x] && !p.stuck(x) && shares(x.charge, charge) {
+		if x.phase != Admitted && x != r && len(x.held) > 0 && !p.replaced[x] && !p.moved[x] && !p.stuck(x) && shares(x.charge, charge) {
 			list = append(list, victim{load: x.wholeLoad(), going: true})
 		}
 	}
@@ -144,7 +144,7 @@ func (p *pass) stuck(x *record) bool {
 func (p *pass) candidates(r *record, leaf int, q *queue.Queue, o offer) []victim {
 	var list []victim
 	for _, x := range p.s.running {
-		if x.phase != Admitted || x.deleted || x.w.Pinned || p.evicted[x] || p.moved[x] || p.waits(x) || len(x.held) == 0 {
+		if x.phase != Admitted || x.deleted || x.w.Pinned || p.evicted[x] || p.replaced[x] || p.moved[x] || p.waits(x) || len(x.held) == 0 {
 			continue
 		}
 		if p.now.Before(x.admission.At.Add(max(p.s.cfg.MinRuntime, x.w.MinRuntime))) {
@@ -167,19 +167,26 @@ func (p *pass) split(v victim) []victim {
 	if !r.w.Spec.Elastic() {
 		return []victim{v}
 	}
-	sizes, least := r.admission.Plan.Sizes(), r.w.LeastSizes()
+	promised, least := r.promised(), r.w.LeastSizes()
+	spare := make([]int, len(least))
+	for k, n := range promised {
+		spare[k.set] += n
+	}
+	for i := range spare {
+		spare[i] -= max(0, least[i]-r.doneOf(i)) // pods that ended well count as there
+	}
 	rest := maps.Clone(r.held)
 	var parts []victim
-	for i := len(sizes) - 1; i >= 0; i-- {
-		slots := r.admission.Plan.Sets[i].Slots
-		for j, left := len(slots)-1, sizes[i]-least[i]; j >= 0 && left > 0; j-- {
-			for n := slots[j].Count; n > 0 && left > 0; n, left = n-1, left-1 {
-				one := v
-				one.surplus, one.set, one.node = true, i, slots[j].Node
-				one.load = r.loadOf(map[slotKey]int{{i, one.node}: 1})
-				parts = append(parts, one)
-				rest[slotKey{i, one.node}]--
-			}
+	keys := changedSlots(promised, nil)
+	slices.Reverse(keys)
+	for _, k := range keys {
+		for n := promised[k]; n > 0 && spare[k.set] > 0; n-- {
+			one := v
+			one.surplus, one.set, one.node = true, k.set, k.node
+			one.load = r.loadOf(map[slotKey]int{k: 1})
+			parts = append(parts, one)
+			rest[k]--
+			spare[k.set]--
 		}
 	}
 	v.load = r.loadOf(rest)

@@ -72,7 +72,7 @@ func (p *pass) earliest(r *record, leaf int, o offer) (keep, gang.Plan, bool) {
 // limit, soonest end first, and those without, smallest first.
 func (p *pass) endings(charge quota.Resources) (limited, open []*record) {
 	for _, x := range p.s.running {
-		if len(x.held) == 0 || !shares(x.charge, charge) {
+		if len(x.held) == 0 || p.moved[x] || !shares(x.charge, charge) {
 			continue
 		}
 		if !p.ends(x).IsZero() {
