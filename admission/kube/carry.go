@@ -46,10 +46,6 @@ func (r *runner) Carry(ctx context.Context, d *admission.Decision) []admission.O
 			r.carried.progress = true
 		case admission.Unknown:
 			r.carried.unknown = append(r.carried.unknown, o)
-		case admission.Refused:
-			if o.Act == admission.ActRelease {
-				r.carried.refused = append(r.carried.refused, o.Key)
-			}
 		}
 	}
 	return results
@@ -59,7 +55,7 @@ func (r *runner) Carry(ctx context.Context, d *admission.Decision) []admission.O
 type carried struct {
 	progress bool // something was done; another look may find more
 	unknown  []admission.Outcome
-	refused  []string // pods that could not be released
+	emptied  []string // workloads of no pods that were admitted
 }
 
 func (r *runner) writes(d *admission.Decision) []write {

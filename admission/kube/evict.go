@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/utils/clock"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 	"sigs.k8s.io/kueue/pkg/workload"
 
@@ -29,7 +28,7 @@ func (r *runner) evict(ctx context.Context, e *admission.Eviction, at time.Time)
 	case workload.IsEvicted(base): // once is enough: a second time would count twice
 		return version(base.ResourceVersion), nil
 	}
-	reason, cause := r.evictionReason(e, known, base)
+	reason, cause := r.evictionReason(e, base)
 	message := r.evictionMessage(e)
 	wl := base.DeepCopy()
 	err := workload.Evict(ctx, r.client, r.recorder, wl, reason, message, cause, fixed{at: at}, false, nil, nil,
@@ -51,7 +50,7 @@ func (r *runner) evict(ctx context.Context, e *admission.Eviction, at time.Time)
 
 // evictionReason is the reason by Kueue's names. After Preempted and NodeFailures
 // the workload waits again by itself.
-func (r *runner) evictionReason(e *admission.Eviction, known *knownWorkload, wl *kueue.Workload) (string, kueue.EvictionUnderlyingCause) {
+func (r *runner) evictionReason(e *admission.Eviction, wl *kueue.Workload) (string, kueue.EvictionUnderlyingCause) {
 	switch e.Cause {
 	case admission.Preempted, admission.Reclaimed:
 		return kueue.WorkloadEvictedByPreemption, ""
@@ -92,5 +91,3 @@ func (r *runner) evictionMessage(e *admission.Eviction) string {
 		return "It ran for longer than its maximum execution time"
 	}
 }
-
-var _ clock.Clock = fixed{}

@@ -1,0 +1,9 @@
+// Command sluice is what people ask sluice with. Under the name kubectl-sluice it
+// is a plugin of kubectl.
+package main
+
+import (
+	"os"
+)
+
+func main() { os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr)) }

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sluice.dev/sluice/simulations"
+)
+
+const simulateHelp = `Run scenario files on the decision core with a virtual cluster and clock.
+
+A scenario says what hardware and queues there are, what happens when, and what
+must be true. No cluster is needed and no time passes: a run is the same each time.
+
+Exit codes:
+  0  every expectation of every file holds
+  1  some do not; one line each
+  2  a file is not valid; FILE:LINE: message, and nothing of any file ran
+  3  a file asks for something that is not built yet; the others ran and hold`
+
+// simulateFlags is what the command line says.
+type simulateFlags struct {
+	output string
+	seed   uint64
+	trace  bool
+}
+
+func newSimulate() *cobra.Command {
+	var f simulateFlags
+	cmd := &cobra.Command{
+		Use:     "simulate FILE...",
+		Short:   "Run scenario files",
+		Long:    simulateHelp,
+		Example: "  sluice simulate --trace simulations/testdata/scenarios/strict-order.yaml",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, files []string) error {
+			if f.output != "text" && f.output != "json" {
+				return fmt.Errorf("--output is text or json, not %q", f.output)
+			}
+			return simulate(files, f, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "text or json")
+	cmd.Flags().Uint64Var(&f.seed, "seed", 0, "order what a real cluster does in parallel by this seed; 0 leaves it as it comes")
+	cmd.Flags().BoolVar(&f.trace, "trace", false, "tell what happens")
+	return cmd
+}
+
+// simulate parses all files before any of them runs.
+func simulate(files []string, f simulateFlags, stdout, stderr io.Writer) error {
+	scenarios := make([]*simulations.Scenario, 0, len(files))
+	for _, file := range files {
+		s, err := simulations.Load(file)
+		if err != nil {
+			fmt.Fprintln(stderr, err)
+			continue
+		}
+		scenarios = append(scenarios, s)
+	}
+	if len(scenarios) < len(files) {
+		return exitError(exitInvalid)
+	}
+	code := exitOK
+	out := results{}
+	for _, s := range scenarios {
+		if uses := simulations.Unsupported(s); len(uses) > 0 {
+			for _, u := range uses {
+				fmt.Fprintf(stderr, "%s:%d: not supported yet: %s\n", s.File, u.Line, u.What)
+			}
+			out = append(out, unsupported(s, uses))
+			if code == exitOK {
+				code = exitUnsupported
+			}
+			continue
+		}
+		r := simulations.Run(s, simulations.Options{Seed: f.seed})
+		out = append(out, ran(r, f.trace))
+		if !r.OK() {
+			code = exitFailed
+		}
+		if f.output == "text" {
+			writeText(stdout, r, f.trace)
+		}
+	}
+	if f.output == "json" {
+		if err := out.write(stdout); err != nil {
+			return errors.Join(exitError(exitFailed), err)
+		}
+	}
+	if code != exitOK {
+		return exitError(code)
+	}
+	return nil
+}
+
+func writeText(w io.Writer, r *simulations.Report, trace bool) {
+	if trace {
+		fmt.Fprintf(w, "# %s: %s\n%s", r.File, r.Name, r.Trace)
+	}
+	for _, l := range r.Lines() {
+		fmt.Fprintln(w, l)
+	}
+}
+
+// results is what -o json writes, one entry a file. Fields are added, never
+// changed or removed.
+type results []result
+
+type result struct {
+	File   string   `json:"file"`
+	Name   string   `json:"name"`
+	Result string   `json:"result"` // ok, failed or unsupported
+	Seed   uint64   `json:"seed"`
+	Checks int      `json:"checks"`
+	Failed []failed `json:"failed"`
+	// Broken is a promise that was broken, or a panic; it ended the run.
+	Broken []string `json:"broken,omitempty"`
+	// Unsupported is what the file asks for and is not built yet.
+	Unsupported []use  `json:"unsupported,omitempty"`
+	Trace       string `json:"trace,omitempty"`
+}
+
+type failed struct {
+	At          string  `json:"at"`
+	AtSeconds   float64 `json:"atSeconds"`
+	Expectation string  `json:"expectation"`
+	Want        string  `json:"want"`
+	Got         string  `json:"got"`
+}
+
+type use struct {
+	Line int    `json:"line"`
+	What string `json:"what"`
+}
+
+func unsupported(s *simulations.Scenario, uses []simulations.Use) result {
+	r := result{File: s.File, Name: s.Name, Result: "unsupported", Failed: []failed{}}
+	for _, u := range uses {
+		r.Unsupported = append(r.Unsupported, use{u.Line, u.What})
+	}
+	return r
+}
+
+func ran(r *simulations.Report, trace bool) result {
+	out := result{File: r.File, Name: r.Name, Result: "ok", Seed: r.Seed, Checks: r.Checks, Failed: []failed{}}
+	if !r.OK() {
+		out.Result = "failed"
+	}
+	for _, m := range r.Misses {
+		out.Failed = append(out.Failed, failed{
+			At: simulations.Spoken(m.At), AtSeconds: float64(m.At) / float64(time.Second),
+			Expectation: m.Subject, Want: m.Want, Got: m.Got,
+		})
+	}
+	if r.Broken != nil {
+		out.Broken = r.Broken.What
+	}
+	if trace {
+		out.Trace = r.Trace
+	}
+	return out
+}
+
+func (r results) write(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(r)
+}

@@ -1,0 +1,273 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"sluice.dev/sluice/simulations/demo/process"
+)
+
+// patience bounds each step that only waits for a cluster.
+const patience = 5 * time.Minute
+
+// Demo is one demo in its folder. Open gives it out to one process at a time.
+type Demo struct {
+	o      Options
+	place  place
+	lock   *lock
+	state  *state
+	screen *screen
+
+	box        *box // nil with a given cluster
+	cluster    *Cluster
+	supervisor *Supervisor // nil without a controller of its own
+	gangs      []*gang
+	needs      []*unstructured.Unstructured
+}
+
+// Open takes the demo's folder. Close gives it back; what was started goes on.
+func Open(o Options) (*Demo, error) {
+	o, err := o.complete()
+	if err != nil {
+		return nil, err
+	}
+	p, err := placeOf(o)
+	if err != nil {
+		return nil, err
+	}
+	d := &Demo{o: o, place: p, screen: newScreen(o.Out)}
+	if d.gangs, d.needs, err = readGangs(o.Gangs); err != nil {
+		return nil, err
+	}
+	if d.lock, err = acquire(p.lock()); err != nil {
+		return nil, err
+	}
+	if d.state, err = loadState(p.state()); err != nil {
+		d.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// Close gives the folder back.
+func (d *Demo) Close() { d.lock.release() }
+
+func (d *Demo) say(format string, args ...any) { d.screen.say(format, args...) }
+
+// Cluster is the client of the person who runs the demo. It is there after Up.
+func (d *Demo) Cluster() *Cluster { return d.cluster }
+
+// Supervisor holds the controller. It is there after Up.
+func (d *Demo) Supervisor() *Supervisor { return d.supervisor }
+
+// ControllerProgram and ControllerLog are paths.
+func (d *Demo) ControllerProgram() string { return d.place.program("sluice-controller") }
+
+// ControllerLog is the path of the log of every controller in this folder.
+func (d *Demo) ControllerLog() string { return d.place.controllerLog() }
+
+// Sandbox runs a command of the sandbox's command line on the demo's sandbox,
+// as `stop kube-apiserver`, and returns what it prints.
+func (d *Demo) Sandbox(ctx context.Context, args ...string) (string, error) {
+	if d.box == nil {
+		return "", errors.New("the demo runs on a given cluster, not on a sandbox")
+	}
+	return d.box.run(ctx, args...)
+}
+
+// Up makes everything run that the gangs need, and returns when the controller
+// is ready and the queues are there.
+func (d *Demo) Up(ctx context.Context) error {
+	begin := time.Now()
+	if err := d.reach(ctx); err != nil {
+		return err
+	}
+	if !d.o.NoController {
+		if err := d.buildController(ctx); err != nil {
+			return err
+		}
+		if err := d.startController(ctx); err != nil {
+			return err
+		}
+	}
+	bounded, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := d.applyAll(bounded, d.needs); err != nil {
+		return err
+	}
+	d.say("ready after %v", time.Since(begin).Round(10*time.Millisecond))
+	return nil
+}
+
+// reach connects to the given cluster, or to the sandbox once that runs.
+func (d *Demo) reach(ctx context.Context) (err error) {
+	if d.state.Kubeconfig != d.o.Kubeconfig && d.state.Controller.Alive() {
+		d.say("sluice-controller: stopping pid %d, which serves another cluster", d.state.Controller.PID)
+		if err := d.state.Controller.Stop(ctx, stopGrace); err != nil {
+			return err
+		}
+	}
+	d.state.Kubeconfig = d.o.Kubeconfig
+	if err := d.state.save(); err != nil {
+		return err
+	}
+	kubeconfig := d.o.Kubeconfig
+	if kubeconfig == "" {
+		if d.box, err = newBox(ctx, d.o.Root, d.place, d.o.Out); err != nil {
+			return err
+		}
+		if kubeconfig, err = d.box.up(ctx, d.place.nodes()); err != nil {
+			return err
+		}
+	}
+	d.cluster, err = connect(kubeconfig)
+	return err
+}
+
+// startController installs sluice and makes the controller run under its own
+// service account.
+func (d *Demo) startController(ctx context.Context) error {
+	bounded, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var cluster string
+	err := eventually(bounded, d.say, "ask the API server", func() (err error) {
+		cluster, err = d.cluster.identity(bounded)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := d.install(bounded); err != nil {
+		return err
+	}
+	if err := d.writeCredentials(bounded); err != nil {
+		return err
+	}
+	if !d.state.Controller.Alive() {
+		if err := assignPorts(d.state.Ports, webhookPort, healthPort, metricsPort); err != nil {
+			return err
+		}
+	}
+	if err := d.writeConfiguration(); err != nil {
+		return err
+	}
+	args := d.controllerArgs(cluster)
+	digest, err := d.controllerDigest(args)
+	if err != nil {
+		return err
+	}
+	d.supervisor = &Supervisor{
+		spec: process.Spec{
+			Program: d.ControllerProgram(), Args: args, Dir: d.place.controller(),
+			Env: environment(d.place.controller()), Log: d.ControllerLog(),
+		},
+		digest: digest, health: d.state.Ports[healthPort], state: d.state, say: d.say,
+	}
+	begin := time.Now()
+	reused, err := d.supervisor.Ensure(bounded)
+	if err != nil {
+		return err
+	}
+	if reused {
+		d.say("sluice-controller: runs already, pid %d", d.state.Controller.PID)
+	} else {
+		d.say("sluice-controller: ready after %v, pid %d, as %s/%s", time.Since(begin).Round(10*time.Millisecond),
+			d.state.Controller.PID, controllerNamespace, controllerAccount)
+	}
+	return nil
+}
+
+// Down stops what runs and removes all that the demo made: the sandbox and the
+// folder. In a given cluster it removes the gangs, their queues and sluice's own
+// objects; the CRDs and the namespaces of the teams, which others may use, stay.
+func (d *Demo) Down(ctx context.Context) error {
+	if d.state.Kubeconfig != "" {
+		if err := d.leave(ctx); err != nil {
+			return err
+		}
+	}
+	if d.state.Controller.Alive() {
+		pid := d.state.Controller.PID
+		if err := d.state.Controller.Stop(ctx, stopGrace); err != nil {
+			return err
+		}
+		d.say("sluice-controller: stopped pid %d", pid)
+	}
+	if d.state.Kubeconfig != "" {
+		if err := d.deleteFolder(ctx, "base"); err != nil {
+			return err
+		}
+	} else if err := d.resetSandbox(ctx); err != nil {
+		return err
+	}
+	for _, name := range contents {
+		if err := os.RemoveAll(filepath.Join(d.place.dir, name)); err != nil {
+			return fmt.Errorf("remove the demo: %w", err)
+		}
+	}
+	d.lock.remove()
+	_ = os.Remove(d.place.dir) // stays if something else is in it
+	d.say("removed the demo in %s", d.place.dir)
+	return nil
+}
+
+func (d *Demo) resetSandbox(ctx context.Context) (err error) {
+	if d.box == nil {
+		if d.box, err = newBox(ctx, d.o.Root, d.place, d.o.Out); err != nil {
+			return err
+		}
+	}
+	return d.box.reset(ctx)
+}
+
+// Places are where a person finds what the demo left, one a line.
+func (d *Demo) Places() []string {
+	lines := []string{"logs of sluice-controller   " + d.ControllerLog()}
+	if d.o.NoController {
+		lines = nil
+	}
+	if d.box != nil && d.cluster != nil {
+		if dir := d.sandboxDir(); dir != "" {
+			lines = append(lines,
+				"logs of the control plane   "+filepath.Join(dir, "logs"),
+				"kubeconfig                  "+filepath.Join(dir, "kubeconfig"))
+		}
+	}
+	return lines
+}
+
+func (d *Demo) sandboxDir() string {
+	if d.place.sandbox[0] == "--dir" {
+		return d.place.sandbox[1]
+	}
+	cache, err := CacheDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(cache, "sandbox", d.place.sandbox[1])
+}
+
+// Left says what an interrupted demo leaves behind.
+func (d *Demo) Left() string {
+	var parts []string
+	if d.o.Kubeconfig == "" {
+		if _, err := os.Stat(filepath.Join(d.sandboxDir(), "state.json")); !errors.Is(err, fs.ErrNotExist) {
+			parts = append(parts, "the sandbox")
+		}
+	}
+	if d.state.Controller.Alive() {
+		parts = append(parts, fmt.Sprintf("sluice-controller (pid %d)", d.state.Controller.PID))
+	}
+	if len(parts) == 0 {
+		return "nothing is left running"
+	}
+	return strings.Join(parts, " and ") + " may still run; the demo uses them again, and its command down removes all"
+}

@@ -1,0 +1,248 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"sluice.dev/sluice/simulations/demo/process"
+)
+
+const (
+	probeTimeout = 2 * time.Second
+	watchEvery   = 50 * time.Millisecond
+	stopGrace    = 15 * time.Second
+	// startTimeout bounds the wait until a controller is ready. A busy machine
+	// may need far more than the usual second or two.
+	startTimeout = 3 * time.Minute
+	// shortLife is how long a controller must live to be started again at once.
+	shortLife  = 5 * time.Second
+	maxBackoff = 5 * time.Second
+)
+
+// Absence is a time in which no controller was ready. To is zero while it lasts.
+type Absence struct{ From, To time.Time }
+
+// Supervisor starts the controller and, while Keep runs, starts it again
+// whenever it has ended.
+type Supervisor struct {
+	spec   process.Spec
+	digest string
+	health int // port
+	state  *state
+	say    func(format string, args ...any)
+
+	mu       sync.Mutex
+	stopped  bool // by Stop: Keep leaves it so
+	killed   bool // by Kill: its end is no surprise
+	starts   int
+	kills    int
+	absences []Absence
+}
+
+// alive reports whether the recorded controller runs.
+func (s *Supervisor) alive() bool { return s.state.Controller.Alive() }
+
+// start starts the controller and writes it down before anything else.
+func (s *Supervisor) start() error {
+	identity, err := process.Start(s.spec)
+	if err != nil {
+		return err
+	}
+	s.starts++
+	s.killed = false
+	s.state.Controller = recorded{Identity: identity, Digest: s.digest, Since: time.Now().Round(0)}
+	return s.state.save()
+}
+
+// Ensure makes the controller run as it should and returns when it is ready. One
+// that runs so already is left alone.
+func (s *Supervisor) Ensure(ctx context.Context) (reused bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopped = false
+	if s.alive() && s.state.Controller.Digest == s.digest {
+		if err := s.waitReady(ctx, 0); err == nil || ctx.Err() != nil {
+			s.present()
+			return true, err
+		}
+		s.say("sluice-controller: pid %d runs but is not ready; starting it anew", s.state.Controller.PID)
+	}
+	if s.alive() {
+		s.say("sluice-controller: stopping pid %d", s.state.Controller.PID)
+		if err := s.state.Controller.Stop(ctx, stopGrace); err != nil {
+			return false, err
+		}
+	}
+	const attempts = 3
+	for attempt := 1; ; attempt++ {
+		logAt := sizeOf(s.spec.Log)
+		if err := s.start(); err != nil {
+			return false, err
+		}
+		err := s.waitReady(ctx, logAt)
+		if err == nil {
+			s.present()
+			return false, nil
+		}
+		if attempt == attempts || !errors.Is(err, errEnded) {
+			return false, fmt.Errorf("start sluice-controller: %w", err)
+		}
+		s.say("sluice-controller: ended before it was ready; starting it again")
+	}
+}
+
+// errEnded says that the controller ended instead of becoming ready.
+var errEnded = errors.New("it ended")
+
+func (s *Supervisor) waitReady(ctx context.Context, logAt int64) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	told := time.Now()
+	for {
+		err := probe(ctx, s.health)
+		switch {
+		case !s.alive():
+			return fmt.Errorf("%w; the end of %s:\n%s", errEnded, s.spec.Log, tail(s.spec.Log, logAt))
+		case err == nil:
+			return nil
+		case time.Since(told) > 10*time.Second:
+			s.say("sluice-controller: waiting until it is ready: %v", err)
+			told = time.Now()
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait until it is ready: %w; last: %w; see %s", ctx.Err(), err, s.spec.Log)
+		case <-time.After(watchEvery):
+		}
+	}
+}
+
+// Keep is the supervisor until ctx ends.
+func (s *Supervisor) Keep(ctx context.Context) {
+	var backoff time.Duration
+	for {
+		wait := watchEvery
+		if s.revive(backoff) {
+			backoff = min(max(2*backoff, 250*time.Millisecond), maxBackoff)
+			wait = max(wait, backoff)
+		} else if s.settled(ctx) {
+			backoff = 0
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+	}
+}
+
+// revive starts a controller that has ended and reports whether that one had a
+// short life of its own making, so that the next attempt should wait.
+func (s *Supervisor) revive(backoff time.Duration) (short bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped || s.alive() {
+		return false
+	}
+	s.absent(time.Now())
+	gone, how := s.state.Controller, "ended by itself, see "+s.spec.Log
+	if s.killed {
+		how = "was killed"
+	}
+	short = !s.killed && time.Since(gone.Since) < shortLife+backoff
+	if err := s.start(); err != nil {
+		s.say("sluice-controller: pid %d %s; it cannot be started again: %v", gone.PID, how, err)
+		return true
+	}
+	s.say("sluice-controller: pid %d %s; started again as pid %d", gone.PID, how, s.state.Controller.PID)
+	return short
+}
+
+// settled ends an absence if the controller is ready, and reports whether it is.
+func (s *Supervisor) settled(ctx context.Context) bool {
+	s.mu.Lock()
+	waiting := len(s.absences) > 0 && s.absences[len(s.absences)-1].To.IsZero()
+	pid := s.state.Controller.PID
+	s.mu.Unlock()
+	if !waiting {
+		return true
+	}
+	if probe(ctx, s.health) != nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if pid != s.state.Controller.PID || !s.alive() {
+		return false
+	}
+	s.present()
+	return true
+}
+
+func (s *Supervisor) absent(from time.Time) {
+	if n := len(s.absences); n > 0 && s.absences[n-1].To.IsZero() {
+		return
+	}
+	s.absences = append(s.absences, Absence{From: from})
+}
+
+func (s *Supervisor) present() {
+	if n := len(s.absences); n > 0 && s.absences[n-1].To.IsZero() {
+		s.absences[n-1].To = time.Now()
+	}
+}
+
+// Kill ends the controller as a crash would. While Keep runs it is started again.
+func (s *Supervisor) Kill(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.alive() {
+		return nil
+	}
+	s.killed = true
+	s.kills++
+	s.absent(time.Now())
+	return s.state.Controller.Kill(ctx)
+}
+
+// Stop ends the controller in order, and it stays down until Ensure.
+func (s *Supervisor) Stop(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopped = true
+	if s.alive() {
+		s.absent(time.Now())
+	}
+	return s.state.Controller.Stop(ctx, stopGrace)
+}
+
+// Kills counts the calls of Kill that found a controller to end.
+func (s *Supervisor) Kills() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.kills
+}
+
+// Starts counts the controllers that were started.
+func (s *Supervisor) Starts() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.starts
+}
+
+// Absences lists the times without a ready controller so far.
+func (s *Supervisor) Absences() []Absence {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]Absence(nil), s.absences...)
+}
+
+// environment is what the controller sees of the caller's: nothing that could
+// lead it to another cluster.
+func environment(home string) []string {
+	return []string{"HOME=" + home, "PATH=/usr/bin:/bin", "TMPDIR=" + os.TempDir()}
+}

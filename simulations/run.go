@@ -1,0 +1,308 @@
+package simulations
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"sluice.dev/sluice/admission"
+)
+
+// Options is how a scenario is run.
+type Options struct {
+	// Seed orders what a real cluster does in parallel: the writes of a decision
+	// and the watch events of different objects. 0 leaves them as they come.
+	Seed uint64
+	// Fault decides what becomes of each write. It is made anew for each of the
+	// two runs, since it may count.
+	Fault func() Fault
+}
+
+// Report is how a scenario came out.
+type Report struct {
+	File, Name string
+	Seed       uint64
+	Checks     int    // how many there were
+	Writes     int    // that the controller made
+	Misses     []Miss // those that do not hold, in the order of the file's expectations
+	// Broken is what ended the run before its time: a promise that was broken or
+	// a panic of the core; nil if nothing did.
+	Broken *Breach
+	Trace  string
+
+	waiting map[string]string // who waits at the end, and why
+}
+
+// Miss is an expectation that does not hold.
+type Miss struct {
+	At        time.Duration
+	Subject   string
+	Want, Got string
+}
+
+func (m Miss) String() string {
+	return fmt.Sprintf("at %s: %s: want %s, got %s", Spoken(m.At), m.Subject, m.Want, m.Got)
+}
+
+// Breach is something that must not happen in any scenario.
+type Breach struct {
+	At   time.Duration
+	Seed uint64
+	What []string
+}
+
+func (b *Breach) String() string {
+	return fmt.Sprintf("at %s: broken: %s (seed %d)", Spoken(b.At), strings.Join(b.What, "; "), b.Seed)
+}
+
+// OK says that everything holds.
+func (r *Report) OK() bool { return len(r.Misses) == 0 && r.Broken == nil }
+
+// Lines are what is to be told of the report, one line each.
+func (r *Report) Lines() []string {
+	var out []string
+	for _, m := range r.Misses {
+		out = append(out, r.File+": "+m.String())
+	}
+	if r.Broken != nil {
+		out = append(out, r.File+": "+r.Broken.String())
+	}
+	return out
+}
+
+// Run runs a scenario twice: the second run must go like the first, to the
+// letter.
+func Run(s *Scenario, o Options) *Report {
+	first, second := runOnce(s, o), runOnce(s, o)
+	if first.Broken == nil {
+		if at := firstDifference(first.Trace, second.Trace); at != "" {
+			first.Broken = &Breach{Seed: o.Seed, What: []string{"a second run goes another way: " + at}}
+		}
+	}
+	return first
+}
+
+// firstDifference is the first line in which two texts differ, or "".
+func firstDifference(a, b string) string {
+	if a == b {
+		return ""
+	}
+	x, y := strings.Split(a, "\n"), strings.Split(b, "\n")
+	for i := range x {
+		if i >= len(y) || x[i] != y[i] {
+			other := "nothing"
+			if i < len(y) {
+				other = fmt.Sprintf("%q", y[i])
+			}
+			return fmt.Sprintf("line %d of its trace is %s, was %q", i+1, other, x[i])
+		}
+	}
+	return fmt.Sprintf("its trace has %d lines, had %d", len(y), len(x))
+}
+
+// run is one run of a scenario: the only goroutine, and all there is to it.
+type run struct {
+	s       *Scenario
+	seed    uint64
+	clock   *Clock
+	trace   *trace
+	cluster *Cluster
+	journal *memoryJournal
+	loop    *admission.Loop
+	checks  []*openCheck
+	breach  *Breach
+}
+
+func runOnce(s *Scenario, o Options) *Report {
+	clock := &Clock{}
+	t := newTrace(clock)
+	var fault Fault
+	if o.Fault != nil {
+		fault = o.Fault()
+	}
+	r := &run{s: s, seed: o.Seed, clock: clock, trace: t, cluster: newCluster(s, clock, o.Seed, fault, t)}
+	r.journal = newJournal(r.cluster)
+	r.all()
+	rep := &Report{File: s.File, Name: s.Name, Seed: o.Seed, Broken: r.breach, Trace: t.String()}
+	rep.waiting = r.cluster.waiting()
+	rep.Checks, rep.Writes = len(r.checks), r.cluster.writes
+	for _, c := range r.checks {
+		if m := c.miss(r.cluster.past.moves); m != nil {
+			rep.Misses = append(rep.Misses, *m)
+		}
+	}
+	return rep
+}
+
+// all runs the scenario to its end, or to the first breach. A panic of the core
+// is a breach like another: it says with which seed and when.
+func (r *run) all() {
+	defer func() {
+		if p := recover(); p != nil {
+			r.breaks(fmt.Sprintf("panic: %v", p))
+			r.trace.add("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	for _, e := range r.s.Events {
+		r.clock.At(e.At, func() {
+			r.trace.event(e.Action)
+			r.cluster.act(e.Action)
+		})
+	}
+	r.start()
+	end, expect := r.end(), r.s.Expect
+	for woke := true; r.breach == nil; {
+		r.settle(woke)
+		for ; len(expect) > 0 && expect[0].At <= r.clock.now && r.breach == nil; expect = expect[1:] {
+			r.expect(&expect[0])
+		}
+		next, wake, ok := r.next(expect)
+		if !ok || next > end {
+			r.clock.now = max(r.clock.now, end)
+			return
+		}
+		r.clock.now, woke = next, wake
+	}
+}
+
+// end is the last instant that matters: of an event or an expectation.
+func (r *run) end() time.Duration {
+	end := time.Duration(0)
+	for _, e := range r.s.Events {
+		end = max(end, e.At)
+	}
+	for _, e := range r.s.Expect {
+		end = max(end, lastOf(e.At, e.Checks))
+	}
+	return end
+}
+
+// next is the instant at which to go on, and whether the controller asked for
+// it. At an instant that only an expectation asks for, nothing is decided: a
+// controller that should have woken by itself is not woken by the reader.
+func (r *run) next(expect []Expectation) (at time.Duration, wake, ok bool) {
+	at, ok = r.clock.Next()
+	if w := r.loop.State().Wake(r.clock.Time()); !w.IsZero() {
+		if d := w.Sub(epoch); !ok || d <= at {
+			at, wake, ok = d, true, true
+		}
+	}
+	if len(expect) > 0 && (!ok || expect[0].At < at) {
+		at, wake, ok = expect[0].At, false, true
+	}
+	return at, wake, ok
+}
+
+// maxSteps bounds what may happen at one instant.
+const maxSteps = 1000
+
+// settle lets everything happen that is due now, and the controller decide
+// until it has nothing more to do.
+func (r *run) settle(woke bool) {
+	again, told := woke, r.trace.b.Len()
+	for n := 0; r.breach == nil; n++ {
+		fired := r.clock.Fire()
+		r.cluster.react()
+		seen := r.observe()
+		if r.cluster.dead {
+			r.restart()
+			again = true
+			continue
+		}
+		if fired == 0 && seen == 0 && !again || r.breach != nil {
+			break
+		}
+		if n >= maxSteps {
+			r.breaks(fmt.Sprintf("still not settled after %d steps", n))
+			return
+		}
+		again = r.step()
+	}
+	if r.breach == nil {
+		r.audit()
+	}
+	if r.trace.b.Len() > told {
+		r.trace.draw(r.loop.State(), r.cluster)
+	}
+}
+
+// observe delivers what changed to the loop.
+func (r *run) observe() int {
+	if r.cluster.dead {
+		r.cluster.Changes()
+		return 0
+	}
+	n := 0
+	for list := r.cluster.Changes(); len(list) > 0; list = r.cluster.Changes() {
+		for _, ch := range list {
+			r.tell(ch)
+			n++
+		}
+	}
+	return n
+}
+
+func (r *run) tell(ch change) {
+	state := r.loop.State()
+	r.loop.Observe(converter{state.Space}.event(ch))
+	r.check("after the event about " + ch.name())
+}
+
+// step lets the loop decide and act once, and says whether it did anything or
+// may decide otherwise if asked again.
+func (r *run) step() bool {
+	d, err := r.loop.Step(context.Background(), r.clock.Time())
+	r.trace.flush()
+	switch {
+	case errors.Is(err, errDead):
+		return true
+	case err != nil:
+		r.breaks(err.Error())
+		return false
+	}
+	r.check("after a step")
+	return d.Acts() || len(d.Marks)+len(d.Verdicts) > 0
+}
+
+// start lets a controller begin with what the API holds.
+func (r *run) start() {
+	r.loop = admission.NewLoop(r.cluster.fresh(), r.journal, r.cluster)
+	r.cluster.Changes()
+	r.check("after the start")
+}
+
+// restart lets a new controller take over from one that died.
+func (r *run) restart() {
+	r.trace.add("the controller dies and starts again, %d decisions unsettled", r.journal.recover())
+	r.cluster.dead = false
+	r.start()
+}
+
+// fresh is the state of a controller that has read the whole cluster.
+func (c *Cluster) fresh() *admission.State {
+	s := admission.NewState(config(&c.policy))
+	conv := converter{s.Space}
+	for _, ch := range c.Snapshot() {
+		s.Apply(conv.event(ch))
+	}
+	return s
+}
+
+func (r *run) breaks(what ...string) {
+	if len(what) == 0 {
+		return
+	}
+	if r.breach == nil {
+		r.breach = &Breach{At: r.clock.now, Seed: r.seed}
+	}
+	r.breach.What = append(r.breach.What, what...)
+}
+
+func (r *run) check(when string) {
+	for _, bad := range r.loop.State().Check() {
+		r.breaks(when + ": " + bad)
+	}
+}
