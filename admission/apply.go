@@ -28,6 +28,8 @@ func (s *State) Apply(e Event) {
 	case ConfigSeen:
 		s.cfg = e.Config
 		s.changes++
+	case PastSeen:
+		s.pastSeen(&e.Past)
 	case WorkloadSeen:
 		s.workloadSeen(e)
 	case WorkloadGone:
@@ -354,6 +356,9 @@ func (s *State) assumed(d *Decision) {
 		}
 	}
 	s.nominees = d.Nominees
+	if d.Past != nil {
+		s.pastSeen(d.Past)
+	}
 	s.remember(d)
 }
 

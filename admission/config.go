@@ -19,6 +19,9 @@ type Config struct {
 	GrowEvery time.Duration
 	// FairReclaim lets borrowers take back from borrowers with the larger share.
 	FairReclaim bool
+	// HalfLife lets what queues used of late join their shares where the order is
+	// decided; it counts half after that long. 0 forgets at once.
+	HalfLife time.Duration
 	// RetryBase and RetryMost bound the wait after a write that was refused: the
 	// first wait, doubled each time, at most RetryMost.
 	RetryBase, RetryMost time.Duration

@@ -66,6 +66,7 @@ func newPass(s *State, now time.Time) *pass {
 		stopped: map[string]string{}, evicted: map[*record]bool{}, replaced: map[*record]bool{}, moved: map[*record]bool{}, nominated: map[string]bool{}, admitted: map[string]bool{},
 	}
 	p.looks = looksMost
+	p.remember()
 	p.invMark, p.nowMark = s.inv.Mark(), s.ledger.Mark()
 	return p
 }
@@ -105,7 +106,7 @@ func (p *pass) head(leaf int) (*queue.Workload, quota.Resources) {
 	var best *queue.Workload
 	for _, g := range p.s.waiting.Groups(name) {
 		w := p.member(g)
-		if w == nil || best != nil && queue.Compare(best, w) < 0 {
+		if w == nil || best != nil && p.compare(q, best, w) < 0 {
 			continue
 		}
 		if _, bad := p.failed[g]; !bad {
@@ -230,6 +231,7 @@ type offer struct {
 	fits   bool
 	plan   gang.Plan
 	lack   *quota.Lack     // quota is missing
+	user   bool            // the quota is that of its user
 	short  *gang.Shortfall // places are missing
 	behind string          // it would fit, were it not for this claim's reservation
 }
@@ -243,6 +245,10 @@ func (p *pass) offer(r *record, leaf int, f *queue.Flavor) offer {
 	}
 	if bound, ok := p.pinnedFits(r, leaf, o.charge); !ok {
 		o.lack = &bound
+		return o
+	}
+	if bound, ok := p.userFits(r, o.charge); !ok {
+		o.lack, o.user = &bound, true
 		return o
 	}
 	sizes := r.w.LeastSizes()
@@ -271,32 +277,6 @@ func (p *pass) fits(leaf int, charge quota.Resources) (quota.Lack, bool) {
 	}
 	if p.later != p.today {
 		return p.later.Fits(leaf, charge)
-	}
-	return quota.Lack{}, true
-}
-
-// pinnedFits keeps the work of a queue that nobody may take back within what the
-// queue owns.
-func (p *pass) pinnedFits(r *record, leaf int, charge quota.Resources) (quota.Lack, bool) {
-	if !r.w.Pinned {
-		return quota.Lack{}, true
-	}
-	var used quota.Resources
-	for _, x := range p.s.running {
-		if x.queue == r.w.Queue && x.w.Pinned {
-			used.Add(x.charge)
-		}
-	}
-	for _, a := range p.d.Admit {
-		if x := p.s.records[a.Key]; a.Queue == r.w.Queue && x.w.Pinned {
-			used.Add(p.s.queues[a.Queue].Flavor(a.Flavor).Charge(x.w.Spec.Request(a.Plan.Sizes())))
-		}
-	}
-	own := p.s.tree.Nominal(leaf)
-	for i, v := range charge {
-		if v > 0 && p.s.tree.Counts(i) && quota.Sum(used.At(i), v) > own.At(i) {
-			return quota.Lack{Queue: r.w.Queue, Resource: i, Bound: own.At(i), Used: used.At(i), Asked: v}, false
-		}
 	}
 	return quota.Lack{}, true
 }
@@ -356,6 +336,9 @@ func (p *pass) grown(r *record, leaf int, spec *gang.Spec, f *queue.Flavor, plan
 			return false
 		}
 		if _, ok := p.pinnedFits(r, leaf, next); !ok {
+			return false
+		}
+		if _, ok := p.userFits(r, next); !ok {
 			return false
 		}
 		more = next

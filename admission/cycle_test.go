@@ -20,11 +20,12 @@ import (
 //
 //	nodes    NAME [count=N] [gpu=N] [cpu=N] [label=K=V].. [taint=K=V:E].. [cordoned] [lost]
 //	queues   NAME [parent=Q] [weight=N] [nominal=R:N,..] [max=..] [lendable=..] [priority=N]
-//	         [strict] [within=..] [reclaim=..] [sheltered] [closed]
-//	submit   NAME queue=Q [pods=N] [min=N] [gpu=N] [cpu=N] [priority=N] [limit=D] [pinned] [held]
+//	         [strict] [within=..] [reclaim=..] [sheltered] [closed] [turns] [usermax=..]
+//	submit   NAME queue=Q [pods=N] [min=N] [gpu=N] [cpu=N] [priority=N] [limit=D] [pinned] [held] [user=U] [maxrun=D]
 //	         [need=K=V] [level=K] [prefer=K]
 //	         with further pod sets as lines "  + SET pods=N gpu=N .."
 //	cycle    runs cycles until nothing acts; prints what they decided and who waits why
+//	remember lets past use join the shares, with a half-life: remember 24h
 //	at       sets the clock: at 90s
 //	stop     lets the pods of evicted gangs be gone
 //	end      NAME.. finishes gangs
@@ -73,6 +74,10 @@ func (w *world) run(t *testing.T, d *datadriven.TestData) string {
 		return strings.Join(w.s.Problems(), "\n")
 	case "submit":
 		w.submit(t, d.Input)
+	case "remember":
+		c := w.s.Config()
+		c.HalfLife, _ = time.ParseDuration(d.CmdArgs[0].String())
+		w.s.Apply(ConfigSeen{c})
 	case "cycle":
 		return w.cycle(t)
 	case "at":
@@ -257,6 +262,10 @@ func (w *world) queue(t *testing.T, l line) *queue.Queue {
 			q.Reclaim = queue.Reclaim(o[1])
 		case "sheltered":
 			q.Sheltered = true
+		case "turns":
+			q.Turns = true
+		case "usermax":
+			q.UserMax = w.amounts(t, o[1])
 		case "closed":
 			q.Closed = true
 		default:
@@ -300,6 +309,10 @@ func (w *world) submit(t *testing.T, input string) {
 				current.Priority = number(t, o[1])
 			case "limit":
 				current.Limit, _ = time.ParseDuration(o[1])
+			case "user":
+				current.User = o[1]
+			case "maxrun":
+				current.MaxRun, _ = time.ParseDuration(o[1])
 			case "pinned":
 				current.Pinned = true
 			case "held":

@@ -29,6 +29,9 @@ type Decision struct {
 	// Reservations are the places kept for blocked claims in this cycle.
 	Reservations []Reservation
 
+	// Past is what queues used of late, if that joins their shares.
+	Past *Past
+
 	looked map[string]glance // shapes that failed
 	untold map[string]bool   // shapes of which some member was not told the common answer
 }
@@ -36,6 +39,13 @@ type Decision struct {
 // Acts says whether something has to be done to the cluster beyond telling.
 func (d *Decision) Acts() bool {
 	return len(d.Admit)+len(d.Move)+len(d.Evict)+len(d.Release)+len(d.Finish) > 0
+}
+
+// Past is what queues used of late, on average, as of a time: by queue, then by the
+// name of the resource.
+type Past struct {
+	At   time.Time
+	Used map[string]map[string]int64
 }
 
 // Admission is a gang's place: what it was promised.

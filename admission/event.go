@@ -84,6 +84,9 @@ type PodSeen struct {
 // PodGone says that a pod no longer exists.
 type PodGone struct{ UID string }
 
+// PastSeen says what queues used of late, as the journal remembers it.
+type PastSeen struct{ Past Past }
+
 // ConfigSeen replaces the policy.
 type ConfigSeen struct{ Config Config }
 
@@ -132,5 +135,6 @@ func (WorkloadGone) event() {}
 func (PodSeen) event()      {}
 func (PodGone) event()      {}
 func (ConfigSeen) event()   {}
+func (PastSeen) event()     {}
 func (Assumed) event()      {}
 func (Outcome) event()      {}

@@ -277,7 +277,11 @@ func (p *pass) shortReason(r *record, offers []offer) Reason {
 func (p *pass) offerReason(r *record, o offer) Reason {
 	switch {
 	case o.lack != nil:
-		return Reason{Code: Quota, Bound: p.bound(o.lack, false)}
+		b := p.bound(o.lack, false)
+		if o.user {
+			b.User = r.w.User
+		}
+		return Reason{Code: Quota, Bound: b}
 	case o.behind != "":
 		why := Reason{Code: Behind, Names: []string{o.behind}}
 		for _, k := range p.keeps {

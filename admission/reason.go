@@ -46,8 +46,9 @@ type Reason struct {
 type Bound struct {
 	Queue    string // "" is the cluster
 	Resource string
-	Borrow   bool // what may be borrowed, not a max
-	Pinned   bool // what the queue owns, which bounds work that nobody may take back
+	Borrow   bool   // what may be borrowed, not a max
+	User     string // whose bound it is, if it is one for each user
+	Pinned   bool   // what the queue owns, which bounds work that nobody may take back
 	Limit    int64
 	Used     int64
 	Asked    int64

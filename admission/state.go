@@ -25,6 +25,7 @@ type State struct {
 	waiting   *queue.Set
 	pods      map[string]*podRecord
 	nominees  []Nominee
+	past      history
 	gone      int // numbers the records of deleted workloads whose pods still exist
 	problems  []string
 	unrefresh bool      // queues changed since the tree was built
@@ -163,6 +164,7 @@ func (s *State) rebuild() {
 	s.tree, s.problems = quota.Build(declared, ghosts)
 	s.settle()
 	s.ledger = quota.NewLedger(s.tree, charges)
+	s.past.join(s.ledger)
 	s.unrefresh = false
 }
 

@@ -106,6 +106,8 @@ func (s *State) bound(b *Bound) string {
 	asked, limit := s.amount(b.Resource, b.Asked), s.number(b.Resource, b.Limit)
 	used := s.number(b.Resource, b.Used)
 	switch {
+	case b.User != "":
+		return fmt.Sprintf("asks %s; %s uses %s of at most %s that one user may have of queue %s", asked, b.User, used, limit, b.Queue)
 	case b.Pinned:
 		return fmt.Sprintf("asks %s and may not be taken back; queue %s owns %s", asked, b.Queue, limit)
 	case b.Borrow && b.Queue == "":

@@ -310,7 +310,7 @@ func TestShapes(t *testing.T) {
 		same   bool
 	}{
 		"another gang":        {func(w *Workload) { w.Key, w.UID, w.Queued = "ns/b", "2", midnight.Add(time.Hour) }, true},
-		"another user":        {func(w *Workload) { w.User = "eve" }, true},
+		"another user":        {func(w *Workload) { w.User = "eve" }, false},
 		"another queue":       {func(w *Workload) { w.Queue = "r" }, false},
 		"another priority":    {func(w *Workload) { w.Priority = 1 }, false},
 		"a limit":             {func(w *Workload) { w.Limit = time.Hour }, false},

@@ -76,7 +76,7 @@ func (c *Contest) compare(a Claim, ca int, b Claim, cb int) int {
 		cmp.Compare(c.priority(b.Leaf), c.priority(a.Leaf)),
 		cmp.Compare(c.priority(cb), c.priority(ca)),
 		compareBool(c.idle(a, ca), c.idle(b, cb)),
-		c.ledger.Share(ca).Compare(c.ledger.Share(cb)),
+		c.ledger.Standing(ca).Compare(c.ledger.Standing(cb)),
 		Compare(a.Workload, b.Workload),
 	)
 }

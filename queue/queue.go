@@ -35,6 +35,12 @@ type Queue struct {
 	// Sheltered says that nobody may reclaim from it.
 	Sheltered bool
 	Closed    bool // nothing more is admitted
+	// Turns lets users take turns: of claims of one priority, that of the user who has
+	// the smaller part of the hardware in this queue goes first.
+	Turns bool
+	// UserMax bounds what one user may use of the queue at a time, by dimension of the
+	// quota; absent is unbounded.
+	UserMax map[int]int64
 	// BorrowFirst takes a flavor in which the claim has to borrow rather than look
 	// whether a later one would do without; PreemptFirst takes others back in a
 	// flavor rather than look whether a later one is free.

@@ -14,7 +14,7 @@ type Workload struct {
 	Key      string // namespace/name
 	UID      string
 	Queue    string
-	User     string
+	User     string // for turns and bounds per user; "" takes no part in them
 	Priority int64
 	Queued   time.Time // since when it waits; kept when it is taken back
 	Spec     gang.Spec
@@ -44,7 +44,7 @@ type Workload struct {
 // the workload is put anywhere.
 func (w *Workload) Settle() {
 	w.least = w.Spec.Request(w.leastSizes())
-	w.shape = fmt.Sprintf("%s %d %d %t %s", w.Queue, w.Priority, w.Limit, w.Pinned, w.Spec.Key())
+	w.shape = fmt.Sprintf("%s %q %d %d %t %s", w.Queue, w.User, w.Priority, w.Limit, w.Pinned, w.Spec.Key())
 }
 
 // Least is what the workload is charged with the smallest number of pods with

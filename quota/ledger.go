@@ -11,6 +11,8 @@ type Ledger struct {
 	// taken is what a queue takes from its level: usage, but never less than what
 	// it keeps to itself, since nobody else can have that. Of the root it is the sum.
 	taken []Resources
+	// past is what each queue used of late, on average; see SetPast.
+	past  []Resources
 	undo  []entry
 	trial int // depth of open marks; only then entries are kept
 }
@@ -229,17 +231,40 @@ func (l *Ledger) Above(id int, r Resources) bool {
 	return false
 }
 
+// SetPast says what queues used of late, on average, by name. It joins what they
+// use now where Standing is compared, and nowhere else. The caller leaves r alone.
+func (l *Ledger) SetPast(past map[string]Resources) {
+	l.past = make([]Resources, l.tree.Len())
+	for name, r := range past {
+		id, ok := l.tree.ID(name)
+		for ; ok && id != -1; id = l.tree.nodes[id].parent {
+			l.past[id].Add(r)
+		}
+	}
+}
+
 // Share returns how far queue id is above what it owns, in the dimension where
 // that is most.
-func (l *Ledger) Share(id int) Share {
+func (l *Ledger) Share(id int) Share { return l.share(id, nil) }
+
+// Standing is Share with what the queue used of late added to what it uses now: who
+// has used little goes first.
+func (l *Ledger) Standing(id int) Share {
+	if l.past == nil {
+		return l.share(id, nil)
+	}
+	return l.share(id, l.past[id])
+}
+
+func (l *Ledger) share(id int, past Resources) Share {
 	weight := l.tree.Weight(id)
 	worst := Share{Weight: weight, Lent: 1}
 	up := l.tree.nodes[id].parent
-	for i, u := range l.usage[id] {
+	for i := range max(len(l.usage[id]), len(past)) {
 		if !l.tree.Counts(i) {
 			continue
 		}
-		above := u - l.tree.nodes[id].nominal.At(i)
+		above := Sum(l.usage[id].At(i), past.At(i)) - l.tree.nodes[id].nominal.At(i)
 		if above <= 0 {
 			continue
 		}
@@ -274,7 +299,7 @@ func (l *Ledger) Check() []string {
 
 // Clone returns a ledger for the same tree with the same charges and no open trial.
 func (l *Ledger) Clone() *Ledger {
-	c := &Ledger{tree: l.tree, own: make([]Resources, len(l.own)), usage: make([]Resources, len(l.usage)), taken: make([]Resources, len(l.taken))}
+	c := &Ledger{tree: l.tree, past: l.past, own: make([]Resources, len(l.own)), usage: make([]Resources, len(l.usage)), taken: make([]Resources, len(l.taken))}
 	for id := range l.own {
 		c.own[id], c.usage[id], c.taken[id] = l.own[id].Clone(), l.usage[id].Clone(), l.taken[id].Clone()
 	}

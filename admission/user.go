@@ -1,0 +1,77 @@
+package admission
+
+import (
+	"cmp"
+
+	"sluice.dev/sluice/queue"
+	"sluice.dev/sluice/quota"
+)
+
+// charged adds up what the workloads of a queue for which ok holds are charged, with
+// what this pass admits.
+func (p *pass) charged(name string, ok func(*queue.Workload) bool) quota.Resources {
+	var used quota.Resources
+	for _, x := range p.s.running {
+		if x.queue == name && ok(x.w) && !p.replaced[x] {
+			used.Add(x.charge)
+		}
+	}
+	for _, a := range p.d.Admit {
+		if x := p.s.records[a.Key]; a.Queue == name && ok(x.w) {
+			used.Add(p.s.queues[name].Flavor(a.Flavor).Charge(x.w.Spec.Request(a.Plan.Sizes())))
+		}
+	}
+	return used
+}
+
+// pinnedFits keeps the work of a queue that nobody may take back within what the
+// queue owns.
+func (p *pass) pinnedFits(r *record, leaf int, charge quota.Resources) (quota.Lack, bool) {
+	if !r.w.Pinned {
+		return quota.Lack{}, true
+	}
+	own := p.s.tree.Nominal(leaf)
+	bound := func(i int) int64 {
+		if !p.s.tree.Counts(i) {
+			return quota.Unbounded
+		}
+		return own.At(i)
+	}
+	return bounded(r.w.Queue, p.charged(r.w.Queue, func(w *queue.Workload) bool { return w.Pinned }), charge, bound)
+}
+
+// userFits keeps what a user uses of a queue within the queue's bound for one user.
+func (p *pass) userFits(r *record, charge quota.Resources) (quota.Lack, bool) {
+	q := p.s.queues[r.w.Queue]
+	if q == nil || len(q.UserMax) == 0 || r.w.User == "" {
+		return quota.Lack{}, true
+	}
+	bound := func(i int) int64 {
+		if v, ok := q.UserMax[i]; ok {
+			return v
+		}
+		return quota.Unbounded
+	}
+	return bounded(r.w.Queue, p.chargedTo(r.w), charge, bound)
+}
+
+func (p *pass) chargedTo(w *queue.Workload) quota.Resources {
+	return p.charged(w.Queue, func(x *queue.Workload) bool { return x.User == w.User })
+}
+
+func bounded(name string, used, charge quota.Resources, bound func(i int) int64) (quota.Lack, bool) {
+	for i, v := range charge {
+		if most := bound(i); v > 0 && most != quota.Unbounded && quota.Sum(used.At(i), v) > most {
+			return quota.Lack{Queue: name, Resource: i, Bound: most, Used: used.At(i), Asked: v}, false
+		}
+	}
+	return quota.Lack{}, true
+}
+
+// compare orders two workloads of q, by turns of their users if the queue has them.
+func (p *pass) compare(q *queue.Queue, a, b *queue.Workload) int {
+	if !q.Turns || a.User == b.User || a.Priority != b.Priority {
+		return queue.Compare(a, b)
+	}
+	return cmp.Or(p.partOf(p.chargedTo(a)).compare(p.partOf(p.chargedTo(b))), queue.Compare(a, b))
+}
