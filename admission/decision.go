@@ -30,7 +30,7 @@ type Decision struct {
 	Reservations []Reservation
 
 	// Past is what queues used of late, if that joins their shares.
-	Past *Past
+	Past *Past `json:",omitempty"`
 
 	looked map[string]glance // shapes that failed
 	untold map[string]bool   // shapes of which some member was not told the common answer
