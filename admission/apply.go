@@ -374,7 +374,7 @@ func (s *State) remember(d *Decision) {
 	}
 	// What was learned holds for the state as it was before this decision's effects;
 	// whatever could have helped since then has moved changes on.
-	s.failed = d.looked
+	s.failed, s.kept = d.looked, d.kept
 }
 
 // assume remembers what r is now, in case the write that follows is refused.

@@ -49,6 +49,7 @@ type pass struct {
 	nominated        map[string]bool
 	admitted         map[string]bool
 	keeps            []keep // of reservations
+	lifts            int    // how many places of gangs were lifted off the books to reserve
 	looks            int    // how many nodes may still be looked at only to tell numbers
 	arena            *queue.Contest
 }
@@ -61,7 +62,7 @@ func newPass(s *State, now time.Time) *pass {
 	s.settle()
 	s.ledger.Recount()
 	p := &pass{
-		s: s, now: now, d: Decision{At: now, looked: map[string]glance{}, untold: map[string]bool{}}, inv: s.inv, today: s.ledger, later: s.ledger,
+		s: s, now: now, d: Decision{At: now, looked: map[string]glance{}, untold: map[string]bool{}, kept: map[string]keep{}}, inv: s.inv, today: s.ledger, later: s.ledger,
 		cursor: map[*queue.Group]int{}, failed: map[*queue.Group]Reason{},
 		stopped: map[string]string{}, evicted: map[*record]bool{}, replaced: map[*record]bool{}, moved: map[*record]bool{}, nominated: map[string]bool{}, admitted: map[string]bool{},
 	}
@@ -203,7 +204,7 @@ func (p *pass) seen(r *record, leaf int, g *queue.Group, q *queue.Queue) bool {
 	if !ok || last.changes != p.s.changes || last.reason.Code == Behind || p.s.cfg.MinRuntime > 0 {
 		return false
 	}
-	if p.blockedLong(r) && len(p.keeps) < p.s.cfg.Reservations {
+	if p.blockedLong(r) && len(p.keeps) < p.s.cfg.Reservations && !p.keepAgain(r) {
 		var offers []offer
 		for _, f := range q.Choices() {
 			offers = append(offers, p.offer(r, leaf, f))

@@ -29,9 +29,13 @@ type Decision struct {
 	// Reservations are the places kept for blocked claims in this cycle.
 	Reservations []Reservation
 
+	// Unreserved is how many claims were due for a reservation when the cycle had spent
+	// what it may on them; the next cycle starts again with the first.
+	Unreserved int `json:",omitempty"`
 	// Past is what queues used of late, if that joins their shares.
 	Past *Past `json:",omitempty"`
 
+	kept   map[string]keep   // the reservations, by workload
 	looked map[string]glance // shapes that failed
 	untold map[string]bool   // shapes of which some member was not told the common answer
 }

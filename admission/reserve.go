@@ -15,6 +15,7 @@ type keep struct {
 	key    string
 	start  time.Time // zero: unknown, so everybody would still run
 	rooms  []holding
+	plan   gang.Plan
 	leaf   int
 	charge quota.Resources
 	ending []*record // who has ended by then
@@ -27,17 +28,43 @@ func (k *keep) binds(end time.Time) bool {
 
 // reserve keeps the earliest room for r, if it has been blocked long enough and
 // not too many claims have room kept already.
+//
+// What a pass spends on this is bounded: when so many places of gangs were lifted off
+// the books, only the first claim still gets its room, and Decision.Unreserved counts
+// the others.
 func (p *pass) reserve(r *record, leaf int, offers []offer) {
 	if len(p.keeps) >= p.s.cfg.Reservations || !p.blockedLong(r) {
 		return
 	}
+	if len(p.keeps) > 0 && p.lifts > liftsMost {
+		p.d.Unreserved++
+		return
+	}
 	for _, o := range offers {
-		if k, plan, ok := p.earliest(r, leaf, o); ok {
-			p.keeps = append(p.keeps, k)
-			p.d.Reservations = append(p.d.Reservations, Reservation{Key: r.w.Key, Start: k.start, Plan: plan, Charge: o.charge})
+		if k, ok := p.earliest(r, leaf, o); ok {
+			p.keep(k)
 			return
 		}
 	}
+}
+
+// liftsMost bounds how many places one pass lifts off the books to reserve.
+const liftsMost = 50_000
+
+func (p *pass) keep(k keep) {
+	p.keeps = append(p.keeps, k)
+	p.d.kept[k.key] = k
+	p.d.Reservations = append(p.d.Reservations, Reservation{Key: k.key, Start: k.start, Plan: k.plan, Charge: k.charge})
+}
+
+// keepAgain keeps the room that the last cycle found for r. It holds as long as
+// nothing has been freed since.
+func (p *pass) keepAgain(r *record) bool {
+	k, ok := p.s.kept[r.w.Key]
+	if ok && len(p.keeps) < p.s.cfg.Reservations {
+		p.keep(k)
+	}
+	return ok
 }
 
 // blockedLong says whether r has waited longer than ReserveAfter. Its wait counts
@@ -49,7 +76,7 @@ func (p *pass) blockedLong(r *record) bool {
 
 // earliest finds when and where r would fit if what runs ends by its limits, and if
 // that is not enough, which work without a limit it has to wait for.
-func (p *pass) earliest(r *record, leaf int, o offer) (keep, gang.Plan, bool) {
+func (p *pass) earliest(r *record, leaf int, o offer) (keep, bool) {
 	limited, open := p.endings(o.charge)
 	// The more has ended the more fits.
 	if !p.fitsAfter(r, leaf, o, limited) {
@@ -103,10 +130,10 @@ func (p *pass) ends(r *record) time.Time {
 
 // drain reserves for a claim that has to wait for work without a limit: for as
 // little of it, smallest first, as has to end.
-func (p *pass) drain(r *record, leaf int, o offer, limited, open []*record) (keep, gang.Plan, bool) {
+func (p *pass) drain(r *record, leaf int, o offer, limited, open []*record) (keep, bool) {
 	ending := slices.Concat(limited, open)
 	if !p.fitsAfter(r, leaf, o, ending) {
-		return keep{}, gang.Plan{}, false
+		return keep{}, false
 	}
 	n := len(limited) + firstTrue(len(open), func(n int) bool { return p.fitsAfter(r, leaf, o, ending[:len(limited)+n]) })
 	return p.keepAt(r, leaf, o, time.Time{}, ending[:n])
@@ -130,6 +157,7 @@ func firstTrue(most int, ok func(n int) bool) int {
 func (p *pass) lifted(gone []*record, f func()) {
 	invMark, mark := p.inv.Mark(), p.later.Mark()
 	for _, x := range gone {
+		p.lifts += len(x.rooms)
 		if p.replaced[x] {
 			continue // its nominee is on the books in its place
 		}
@@ -150,13 +178,13 @@ func (p *pass) fitsAfter(r *record, leaf int, o offer, gone []*record) (ok bool)
 }
 
 // keepAt works out what of the room that is free now has to stay free.
-func (p *pass) keepAt(r *record, leaf int, o offer, start time.Time, ending []*record) (keep, gang.Plan, bool) {
+func (p *pass) keepAt(r *record, leaf int, o offer, start time.Time, ending []*record) (keep, bool) {
 	k := keep{key: r.w.Key, start: start, leaf: leaf, charge: o.charge, ending: ending}
 	var plan gang.Plan
 	var short *gang.Shortfall
 	p.lifted(ending, func() { plan, short = gang.Place(p.inv, o.spec, r.w.LeastSizes()) })
 	if short != nil {
-		return keep{}, gang.Plan{}, false
+		return keep{}, false
 	}
 	freed := map[string]quota.Resources{}
 	for _, x := range ending {
@@ -175,7 +203,8 @@ func (p *pass) keepAt(r *record, leaf int, o offer, start time.Time, ending []*r
 		}
 		k.rooms = append(k.rooms, holding{node, room})
 	}
-	return k, plan, true
+	k.plan = plan
+	return k, true
 }
 
 // takeKeeps takes, for the time of one look, the room that reservations keep from

@@ -37,6 +37,7 @@ type State struct {
 	// again only when it moved on; see glance.
 	changes uint64
 	failed  map[string]glance // by shape
+	kept    map[string]keep   // reservations of the last cycle, by workload
 	// news are the shapes with members that have not been told why they wait.
 	news map[string]bool
 	// What the empty cluster says about shapes holds until nodes or queues change.
