@@ -49,6 +49,7 @@ type pass struct {
 	nominated        map[string]bool
 	admitted         map[string]bool
 	keeps            []keep // of reservations
+	promised         []kept // room on the books for nominees
 	lifts            int    // how many places of gangs were lifted off the books to reserve
 	looks            int    // how many nodes may still be looked at only to tell numbers
 	arena            *queue.Contest
@@ -233,6 +234,7 @@ type offer struct {
 	plan   gang.Plan
 	lack   *quota.Lack     // quota is missing
 	user   bool            // the quota is that of its user
+	pinned bool            // the quota is what the queue owns, for work that stays
 	short  *gang.Shortfall // places are missing
 	behind string          // it would fit, were it not for this claim's reservation
 }
@@ -245,7 +247,7 @@ func (p *pass) offer(r *record, leaf int, f *queue.Flavor) offer {
 		return o
 	}
 	if bound, ok := p.pinnedFits(r, leaf, o.charge); !ok {
-		o.lack = &bound
+		o.lack, o.pinned = &bound, true
 		return o
 	}
 	if bound, ok := p.userFits(r, o.charge); !ok {
@@ -261,9 +263,9 @@ func (p *pass) offer(r *record, leaf int, f *queue.Flavor) offer {
 	unmark := p.takeKeeps(end)
 	o.plan, o.short = gang.Place(p.inv, o.spec, sizes)
 	unmark()
-	if o.short != nil && len(p.keeps) > 0 {
-		if _, short := gang.Place(p.inv, o.spec, sizes); short == nil {
-			o.behind, o.short = p.keeps[0].key, nil
+	if o.short != nil {
+		if by := p.roomKeptBy(o.spec, sizes); by != "" {
+			o.behind, o.short = by, nil
 		}
 	}
 	o.fits = o.short == nil && o.behind == ""

@@ -27,7 +27,7 @@ import (
 //	cycle    runs cycles until nothing acts; prints what they decided and who waits why
 //	remember lets past use join the shares, with a half-life: remember 24h
 //	at       sets the clock: at 90s
-//	stop     lets the pods of evicted gangs be gone
+//	stop     lets the pods of evicted gangs be gone: of all, or of those named
 //	end      NAME.. finishes gangs
 //	lose     NAME NODE fails the gang's pods there; their replacements are gated
 //	foreign  NAME NODE [gpu=N] puts a pod that nobody manages on a node
@@ -87,7 +87,7 @@ func (w *world) run(t *testing.T, d *datadriven.TestData) string {
 		}
 		w.now = time.Unix(0, 0).UTC().Add(at)
 	case "stop":
-		w.stop()
+		w.stop(args(d))
 	case "end":
 		for _, a := range d.CmdArgs {
 			w.end(a.String())
@@ -498,8 +498,11 @@ func (w *world) podsOf(key string) []Pod {
 	return list
 }
 
-func (w *world) stop() {
+func (w *world) stop(only []string) {
 	for _, key := range sortedKeys(w.objects) {
+		if len(only) > 0 && !slices.Contains(only, key) {
+			continue
+		}
 		for _, p := range w.podsOf(key) {
 			if p.Stopping {
 				w.s.Apply(PodGone{p.UID})

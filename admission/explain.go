@@ -277,7 +277,7 @@ func (p *pass) shortReason(r *record, offers []offer) Reason {
 func (p *pass) offerReason(r *record, o offer) Reason {
 	switch {
 	case o.lack != nil:
-		b := p.bound(o.lack, false)
+		b := p.bound(o.lack, o.pinned)
 		if o.user {
 			b.User = r.w.User
 		}

@@ -94,13 +94,18 @@ func (p *pass) keepFor(r *record, leaf int, o offer, victims []load) bool {
 		}
 	}
 	p.later.Charge(leaf, o.charge)
-	for node, need := range needs(o.spec, plan) {
-		need.Sub(freed[node])
-		for i := range need {
-			need[i] = max(0, need[i])
+	k := kept{key: r.w.Key}
+	need := needs(o.spec, plan)
+	for _, node := range plan.Nodes() {
+		room := need[node]
+		room.Sub(freed[node])
+		for i := range room {
+			room[i] = max(0, room[i])
 		}
-		p.inv.Take(node, need)
+		p.inv.Take(node, room)
+		k.rooms = append(k.rooms, holding{node, room})
 	}
+	p.promised = append(p.promised, k)
 	p.nominated[r.w.Key] = true
 	return true
 }

@@ -246,3 +246,31 @@ func (p *pass) keptQuota(leaf int, charge quota.Resources, end time.Time) (by st
 	}
 	return ""
 }
+
+// kept is room that is free and that this pass took off its books for a claim.
+type kept struct {
+	key   string
+	rooms []holding
+}
+
+// roomKeptBy names the claim for which room is kept, by a reservation or because
+// victims stop for it, without which the gang would find its places; or "".
+func (p *pass) roomKeptBy(spec *gang.Spec, sizes []int) string {
+	if len(p.keeps) == 0 && len(p.promised) == 0 {
+		return ""
+	}
+	mark := p.inv.Mark()
+	defer p.inv.Undo(mark)
+	if len(p.keeps) > 0 && gang.Fits(p.inv, spec, sizes) {
+		return p.keeps[0].key
+	}
+	for _, k := range p.promised {
+		for _, h := range k.rooms {
+			p.inv.Give(h.node, h.amount)
+		}
+		if gang.Fits(p.inv, spec, sizes) {
+			return k.key
+		}
+	}
+	return ""
+}
