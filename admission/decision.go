@@ -99,6 +99,8 @@ type Release struct {
 type Nominee struct {
 	Key     string
 	Victims []string // workload keys
+	Flavor  string
+	Plan    gang.Plan // the places that are kept for it
 	// Awaited says that some of them stop for other causes: should that take too
 	// long, the claim looks for others.
 	Awaited bool

@@ -10,9 +10,22 @@ import (
 	"sluice.dev/sluice/quota"
 )
 
-// empty is the cluster without pods: as it is, with all hardware in order, and with
-// labels and taints disregarded as well.
-type empty struct{ asis, sound, loose *gang.Inventory }
+// empty is the cluster without pods: as it is, with all hardware in order, with cards
+// cut and shared as one likes besides, and with labels and taints disregarded as well.
+// recut is nil where no node's cards are known.
+type empty struct{ asis, sound, recut, loose *gang.Inventory }
+
+func newEmpty(v *gang.Inventory) *empty {
+	e := &empty{
+		asis:  v.Vacant(gang.Relax{}),
+		sound: v.Vacant(gang.Relax{Hardware: true}),
+		loose: v.Vacant(gang.Relax{Labels: true, Layout: true, Hardware: true}),
+	}
+	if v.Recuttable() {
+		e.recut = v.Vacant(gang.Relax{Layout: true, Hardware: true})
+	}
+	return e
+}
 
 // explain says of every workload that waits why it does, if that changed.
 func (p *pass) explain() {
@@ -214,11 +227,7 @@ func (p *pass) staticOf(r *record, leaf int, f *queue.Flavor) Reason {
 		return Reason{Code: NeverFits, Bound: b}
 	}
 	if p.s.empty == nil {
-		p.s.empty = &empty{
-			asis:  p.inv.Vacant(gang.Relax{}),
-			sound: p.inv.Vacant(gang.Relax{Hardware: true}),
-			loose: p.inv.Vacant(gang.Relax{Labels: true, Hardware: true}),
-		}
+		p.s.empty = newEmpty(p.inv)
 	}
 	spec, sizes := f.Spec(&r.w.Spec), r.w.LeastSizes()
 	tell := func(c Code, v *gang.Inventory, spec *gang.Spec) Reason {
@@ -231,6 +240,8 @@ func (p *pass) staticOf(r *record, leaf int, f *queue.Flavor) Reason {
 		return Reason{}
 	case gang.Fits(p.s.empty.sound, spec, sizes):
 		return tell(Hardware, p.s.empty.asis, spec)
+	case p.s.empty.recut != nil && gang.Fits(p.s.empty.recut, spec, sizes):
+		return tell(Layout, p.s.empty.sound, spec)
 	case gang.Fits(p.s.empty.loose, anywhere, sizes):
 		return tell(Labels, p.s.empty.sound, spec)
 	default:

@@ -185,7 +185,7 @@ func (p *pass) usable(node string, ps *gang.PodSet) bool {
 	if n == nil || !n.Open() {
 		return false
 	}
-	if _, ok := n.Passes(&ps.Filter); !ok {
+	if _, ok := n.Passes(&ps.Filter); !ok || !n.Suits(ps) {
 		return false
 	}
 	for i, v := range ps.Request {

@@ -11,7 +11,7 @@ import (
 
 // nominate decides that the victims stop, and keeps what they free for r.
 func (p *pass) nominate(r *record, leaf int, o offer, victims []victim) {
-	n := Nominee{Key: r.w.Key}
+	n := Nominee{Key: r.w.Key, Flavor: flavorName(o.flavor)}
 	var loads []load
 	for i, v := range victims {
 		loads = append(loads, v.load)
@@ -30,7 +30,9 @@ func (p *pass) nominate(r *record, leaf int, o offer, victims []victim) {
 	}
 	slices.Sort(n.Victims)
 	p.fork()
-	p.keepFor(r, leaf, o, loads)
+	if plan, ok := p.keepFor(r, leaf, o, loads); ok {
+		n.Plan = plan
+	}
 	p.d.Nominees = append(p.d.Nominees, n)
 }
 
@@ -67,24 +69,27 @@ func (p *pass) fork() {
 	}
 }
 
-// keepFor puts r on the books in place of the victims: in the later ledger, and on
-// the nodes as far as what the victims hold there does not cover it yet.
-func (p *pass) keepFor(r *record, leaf int, o offer, victims []load) bool {
+// keepFor finds the places that r will have once the victims are gone, and keeps
+// them. It reports whether there are any.
+func (p *pass) keepFor(r *record, leaf int, o offer, victims []load) (gang.Plan, bool) {
 	mark := p.inv.Mark()
-	freed := map[string]quota.Resources{}
 	for _, v := range victims {
 		for _, h := range v.rooms {
 			p.inv.Give(h.node, h.amount)
-			sum := freed[h.node]
-			sum.Add(h.amount)
-			freed[h.node] = sum
 		}
 	}
 	plan, short := gang.Place(p.inv, o.spec, r.w.LeastSizes())
 	p.inv.Undo(mark)
 	if short != nil {
-		return false
+		return gang.Plan{}, false
 	}
+	p.keepPlan(r, leaf, o, plan, victims)
+	return plan, true
+}
+
+// keepPlan puts r on the books in place of the victims: in the later ledger, and on
+// the nodes as far as what the victims hold there does not cover it yet.
+func (p *pass) keepPlan(r *record, leaf int, o offer, plan gang.Plan, victims []load) {
 	for _, v := range victims {
 		id, _ := p.s.tree.ID(v.r.queue)
 		p.later.Release(id, v.charge)
@@ -94,20 +99,35 @@ func (p *pass) keepFor(r *record, leaf int, o offer, victims []load) bool {
 		}
 	}
 	p.later.Charge(leaf, o.charge)
-	k := kept{key: r.w.Key}
-	need := needs(o.spec, plan)
+	k := kept{key: r.w.Key, rooms: beyond(o.spec, plan, victims)}
+	for _, h := range k.rooms {
+		p.inv.Take(h.node, h.amount)
+	}
+	p.promised = append(p.promised, k)
+	p.nominated[r.w.Key] = true
+}
+
+// beyond is what the plan takes on each node beyond what the victims hold there.
+func beyond(spec *gang.Spec, plan gang.Plan, victims []load) []holding {
+	freed := map[string]quota.Resources{}
+	for _, v := range victims {
+		for _, h := range v.rooms {
+			sum := freed[h.node]
+			sum.Add(h.amount)
+			freed[h.node] = sum
+		}
+	}
+	need := needs(spec, plan)
+	var rooms []holding
 	for _, node := range plan.Nodes() {
 		room := need[node]
 		room.Sub(freed[node])
 		for i := range room {
 			room[i] = max(0, room[i])
 		}
-		p.inv.Take(node, room)
-		k.rooms = append(k.rooms, holding{node, room})
+		rooms = append(rooms, holding{node, room})
 	}
-	p.promised = append(p.promised, k)
-	p.nominated[r.w.Key] = true
-	return true
+	return rooms
 }
 
 // needs is what the plan takes by node.
@@ -125,19 +145,111 @@ func needs(spec *gang.Spec, plan gang.Plan) map[string]quota.Resources {
 
 // handOver serves the claims that have room of their own before all others: those
 // whose admission was refused and is tried again soon, and those for which victims
-// stop. It admits what fits now, and keeps the room for what will.
+// stop. First the room of all of them is kept, so that none takes another's; then
+// those are admitted whose room is free. Who lost its places looks for others last.
 func (p *pass) handOver() {
 	for _, key := range slices.Sorted(maps.Keys(p.s.retrying)) {
 		if r := p.s.retrying[key]; r.retry.After(p.now) && p.s.waiting.Has(key) {
 			p.keepPlace(r)
 		}
 	}
+	var held, adrift []nominee
 	for _, n := range p.s.nominees {
-		r := p.s.records[n.Key]
-		if r != nil && p.s.waiting.Has(n.Key) && !p.waits(r) {
-			p.serve(n, r)
+		x, ok := p.look(n)
+		switch {
+		case !ok:
+		case p.unanswered(n):
+			p.nominated[n.Key] = true
+			p.d.Nominees = append(p.d.Nominees, n)
+		case p.stands(x):
+			p.keepPlan(x.r, x.leaf, x.offer, n.Plan, x.victims)
+			held = append(held, x)
+		default:
+			adrift = append(adrift, x)
 		}
 	}
+	for _, x := range held {
+		if !p.takeOver(x) {
+			p.d.Nominees = append(p.d.Nominees, x.Nominee)
+		}
+	}
+	for _, x := range adrift {
+		p.serve(x)
+	}
+}
+
+// nominee is a Nominee with what this pass knows of it.
+type nominee struct {
+	Nominee
+	r       *record
+	leaf    int
+	queue   *queue.Queue
+	offer   offer  // in the flavor in which it was nominated
+	victims []load // what they still hold
+}
+
+// look puts a nominee together, if it is one still.
+func (p *pass) look(n Nominee) (nominee, bool) {
+	x := nominee{Nominee: n, r: p.s.records[n.Key]}
+	if x.r == nil || !p.s.waiting.Has(n.Key) || p.waits(x.r) {
+		return x, false
+	}
+	if x.leaf, x.queue = p.standingQueue(x.r); x.queue == nil {
+		return x, false
+	}
+	x.victims = p.stopping(n)
+	if n.Awaited && slices.ContainsFunc(x.victims, func(l load) bool { return p.stuck(l.r) }) {
+		return x, false
+	}
+	f := x.queue.Flavor(n.Flavor)
+	x.offer = offer{flavor: f, spec: f.Spec(&x.r.w.Spec), charge: f.Charge(x.r.w.Least()), plan: n.Plan}
+	return x, n.Flavor == "" || f != nil
+}
+
+// stands says whether the places of the nominee can still be kept for it.
+func (p *pass) stands(x nominee) bool {
+	if !slices.Equal(x.Plan.Sizes(), x.r.w.LeastSizes()) || !p.fitsWithout(x.victims, x.leaf, x.offer) {
+		return false
+	}
+	for i, set := range x.Plan.Sets {
+		for _, slot := range set.Slots {
+			if !p.usable(slot.Node, &x.offer.spec.PodSets[i]) {
+				return false
+			}
+		}
+	}
+	for _, h := range beyond(x.offer.spec, x.Plan, x.victims) {
+		if !h.amount.Within(p.inv.Free(h.node)) {
+			return false
+		}
+	}
+	return true
+}
+
+// takeOver admits a nominee whose room, which is kept, is all free by now.
+func (p *pass) takeOver(x nominee) bool {
+	own := slices.IndexFunc(p.promised, func(k kept) bool { return k.key == x.Key })
+	k := p.promised[own]
+	mark := p.inv.Mark()
+	for _, h := range k.rooms {
+		p.inv.Give(h.node, h.amount)
+	}
+	free := true
+	for node, need := range needs(x.offer.spec, x.Plan) {
+		free = free && need.Within(p.inv.Free(node))
+	}
+	p.inv.Undo(mark)
+	if _, ok := p.today.Fits(x.leaf, x.offer.charge); !ok || !free {
+		return false
+	}
+	for _, h := range k.rooms {
+		p.inv.Give(h.node, h.amount)
+	}
+	p.later.Release(x.leaf, x.offer.charge)
+	p.promised = slices.Delete(p.promised, own, own+1)
+	delete(p.nominated, x.Key)
+	p.admit(x.r, x.leaf, x.offer)
+	return true
 }
 
 // standingQueue is the queue of r if it may admit anything at all.
@@ -165,26 +277,21 @@ func (p *pass) keepPlace(r *record) {
 	}
 }
 
-// serve admits the nominee r, or keeps for it what its victims free.
-func (p *pass) serve(n Nominee, r *record) {
-	leaf, q := p.standingQueue(r)
-	victims := p.stopping(n)
-	if q == nil || n.Awaited && slices.ContainsFunc(victims, func(l load) bool { return p.stuck(l.r) }) {
-		return
-	}
-	if p.unanswered(n) {
-		p.nominated[n.Key] = true
-		p.d.Nominees = append(p.d.Nominees, n)
-		return
-	}
-	for _, f := range q.Choices() {
-		o := p.offer(r, leaf, f)
+// serve admits a nominee that lost its places where it fits now, or finds others that
+// its victims free.
+func (p *pass) serve(x nominee) {
+	for _, f := range x.queue.Choices() {
+		o := p.offer(x.r, x.leaf, f)
 		if o.fits {
-			p.admit(r, leaf, o)
+			p.admit(x.r, x.leaf, o)
 			return
 		}
-		if len(victims) > 0 && p.fitsWithout(victims, leaf, o) && p.keepFor(r, leaf, o, victims) {
-			p.d.Nominees = append(p.d.Nominees, n)
+		if len(x.victims) == 0 || !p.fitsWithout(x.victims, x.leaf, o) {
+			continue
+		}
+		if plan, ok := p.keepFor(x.r, x.leaf, o, x.victims); ok {
+			x.Plan, x.Flavor = plan, flavorName(f)
+			p.d.Nominees = append(p.d.Nominees, x.Nominee)
 			return
 		}
 	}

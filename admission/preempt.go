@@ -283,21 +283,41 @@ func (p *pass) couldHold(r *record, leaf int, o offer, candidates []victim, ledg
 	return p.holds(r, leaf, o, ledger)
 }
 
-// needed gives back, last first, every victim without which the offer still fits.
-// Surplus of a gang that goes whole goes with it.
+// needed gives back, last first, every victim without which the offer still fits and
+// the others may still be taken. Surplus of a gang that goes whole goes with it.
 func (p *pass) needed(r *record, leaf int, o offer, taken []victim, ledger *quota.Ledger) []victim {
 	for i := len(taken) - 1; i >= 0; i-- {
-		if v := taken[i]; v.surplus && goes(taken, v.r) {
+		v := taken[i]
+		if v.surplus && goes(taken, v.r) {
 			continue
 		}
-		p.lift(taken[i].load, ledger, 1)
-		if p.holds(r, leaf, o, ledger) {
-			taken = slices.Delete(taken, i, i+1)
+		p.lift(v.load, ledger, 1)
+		rest := slices.Delete(slices.Clone(taken), i, i+1)
+		if p.holds(r, leaf, o, ledger) && p.mayAll(leaf, rest, o.charge, ledger) {
+			taken = rest
 		} else {
-			p.lift(taken[i].load, ledger, -1)
+			p.lift(v.load, ledger, -1)
 		}
 	}
 	return taken
+}
+
+// mayAll asks of each victim whether it may be taken on the books on which only the
+// other victims are gone: those who were given back may have made room for it before.
+func (p *pass) mayAll(leaf int, taken []victim, charge quota.Resources, ledger *quota.Ledger) bool {
+	for _, v := range taken {
+		if v.going {
+			continue
+		}
+		id, _ := p.s.tree.ID(v.r.queue)
+		ledger.Charge(id, v.charge)
+		ok := p.may(leaf, v, charge, ledger)
+		ledger.Release(id, v.charge)
+		if !ok {
+			return false
+		}
+	}
+	return true
 }
 
 // goes says whether r is among the victims as a whole gang.

@@ -93,6 +93,8 @@ func (s *State) found(r Reason) string {
 		return fmt.Sprintf("asks %s; not even the empty cluster holds it%s: %s", amount, level, short)
 	case Labels:
 		return fmt.Sprintf("asks %s; of the empty cluster only nodes that pass its selectors count%s: %s", amount, level, short)
+	case Layout:
+		return fmt.Sprintf("asks %s; the empty cluster would hold it only with cards cut or shared otherwise%s: %s", amount, level, short)
 	case Hardware:
 		return fmt.Sprintf("asks %s; with what is out of use now even the empty cluster is too small%s: %s", amount, level, short)
 	case Fragmented:
@@ -150,6 +152,8 @@ func (s *State) exclusion(p *Places, e gang.Exclusion) string {
 			text += " (" + e.Outage.Detail + ")"
 		}
 		return text
+	case e.Cards != "":
+		return fmt.Sprintf("(%s): %s", free, e.Cards)
 	default:
 		return fmt.Sprintf("(%s): too little for one pod", free)
 	}
