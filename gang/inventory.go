@@ -32,6 +32,9 @@ type place struct {
 	name string
 	used quota.Resources
 	free quota.Resources // Offer - used, never below 0
+	// cuts is set where the cards may be cut and shared anew, and remembers which
+	// demands they could hold.
+	cuts map[string]bool
 }
 
 type taken struct {
@@ -270,12 +273,14 @@ func (v *Inventory) passes(f *Filter) []bool {
 type Relax struct {
 	Labels   bool // labels, affinity and taints disregarded
 	Hardware bool // everything lost, cordoned or not ready is back
+	Layout   bool // cards may be cut and shared anew
 }
 
 // Vacant returns the inventory with no pod on it, relaxed as asked: what the gang
 // could have if nobody else were there.
 func (v *Inventory) Vacant(r Relax) *Inventory {
 	out := NewInventory()
+	cuts := map[string]bool{}
 	for _, p := range v.nodes {
 		if p.node == nil {
 			continue
@@ -286,8 +291,15 @@ func (v *Inventory) Vacant(r Relax) *Inventory {
 		}
 		if r.Hardware {
 			n.Offer, n.Outages = n.whole(), nil
+			if n.Cards != nil {
+				n.Cards = n.Cards.mended()
+			}
 		}
 		q := &place{id: out.nextID, node: &n, name: n.Name}
+		if r.Layout && n.Cards != nil {
+			q.cuts = cuts
+			n.Offer = n.uncut()
+		}
 		out.nextID++
 		out.nodes = append(out.nodes, q)
 		out.byID[n.Name] = q
@@ -295,6 +307,26 @@ func (v *Inventory) Vacant(r Relax) *Inventory {
 		q.settle()
 	}
 	return out
+}
+
+// uncut is the offer with, of everything that cards offer, the most that they could
+// be cut into. Not all of it can be had at once; see place.recut.
+func (n *Node) uncut() quota.Resources {
+	offer, best := n.Offer.Clone(), n.Cards.best()
+	for dim := range n.Cards.governs {
+		if v := best.At(dim); n.Cards.Governs(dim) && (v > 0 || offer.At(dim) > 0) {
+			offer.Set(dim, v)
+		}
+	}
+	return offer
+}
+
+// Recuttable says whether any node has cards that are known, so that cutting or
+// sharing them otherwise might help.
+func (v *Inventory) Recuttable() bool {
+	return slices.ContainsFunc(v.nodes, func(p *place) bool {
+		return p.node != nil && p.node.Cards != nil && len(p.node.Cards.Cards) > 0
+	})
 }
 
 // Loosen returns the spec with labels and affinity disregarded.

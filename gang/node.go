@@ -20,6 +20,12 @@ type Node struct {
 	// Whole is what it would offer with all its hardware in order, cut and shared
 	// as it is now. nil means the same as Offer.
 	Whole quota.Resources
+	// Cards are its GPUs, if somebody reports them: see Equip. nil means that what it
+	// offers is counted and nothing more is known.
+	Cards *Deck
+	// Doubtful says that it refused pods before and has not taken one since: it is
+	// used last.
+	Doubtful bool
 	// Outages says why the node, or part of it, is out of use now: cordoned, not
 	// ready, refusing pods. A node with a Closed outage takes no new pods at all.
 	Outages []Outage

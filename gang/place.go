@@ -207,6 +207,9 @@ func (a *attempt) alone(nodes []*place) *Shortfall {
 	}
 	var free quota.Resources
 	for _, p := range nodes {
+		if p.cuts != nil {
+			return nil // what it offers depends on what is asked
+		}
 		for _, i := range a.order {
 			if a.pass[i][p.id] {
 				free.Add(p.free)
@@ -224,11 +227,10 @@ func (a *attempt) alone(nodes []*place) *Shortfall {
 func (a *attempt) count(nodes []*place) *Shortfall {
 	short := a.none()
 	for _, i := range a.order {
-		ps := &a.spec.PodSets[i]
 		found := 0
 		for _, p := range nodes {
 			if a.pass[i][p.id] {
-				found += p.free.Copies(ps.Request, a.sizes[i]-found)
+				found += a.copies(p, i, a.sizes[i]-found)
 				if found >= a.sizes[i] {
 					break
 				}
@@ -280,7 +282,7 @@ type seat struct {
 	p     *place
 	n     int
 	at    int  // its position among the nodes
-	waste bool // offers devices that the pod does not ask for
+	waste bool // rather to be left alone: see wastes
 	free  int64
 }
 
@@ -293,8 +295,8 @@ func (a *attempt) fill(nodes []*place, i int, emptiest bool, plan *Plan) bool {
 		if !a.pass[i][p.id] {
 			continue
 		}
-		if n := p.free.Copies(req, want); n > 0 {
-			seats = append(seats, seat{p, n, at, wastes(p, req), p.free.At(a.key[i])})
+		if n := a.copies(p, i, want); n > 0 {
+			seats = append(seats, seat{p, n, at, a.wastes(p, i), p.free.At(a.key[i])})
 			room = min(room+n, want)
 		}
 	}
@@ -354,8 +356,31 @@ func compareSeats(x, y seat, emptiest bool) int {
 	return cmp.Or(free, cmp.Compare(x.at, y.at))
 }
 
-// wastes says whether the node offers devices that req leaves idle.
-func wastes(p *place, req quota.Resources) bool {
+// copies is for how many of n pods of set i there is room on the node now.
+func (a *attempt) copies(p *place, i, n int) int {
+	ps := &a.spec.PodSets[i]
+	switch d := p.node.Cards; {
+	case d == nil:
+		return p.free.Copies(ps.Request, n)
+	case p.cuts != nil:
+		return p.recut(a.spec, i, n)
+	default:
+		return d.deal(ps, p.free.Copies(ps.Request, n))
+	}
+}
+
+// wastes says whether pods of set i should rather go elsewhere: the node offers
+// devices that they leave idle, or whole cards where a shared one would do, or it is
+// not sure to take them.
+func (a *attempt) wastes(p *place, i int) bool {
+	ps := &a.spec.PodSets[i]
+	if p.node.Doubtful {
+		return true
+	}
+	if d := p.node.Cards; d != nil && ps.Sharing == AnyCards && d.shared == 0 && ps.Request.At(d.Whole) > 0 {
+		return true
+	}
+	req := ps.Request
 	for d := quota.Pods + 1; d < len(p.node.Offer); d++ {
 		if p.node.Offer[d] > 0 && req.At(d) == 0 {
 			return true
@@ -366,13 +391,12 @@ func wastes(p *place, req quota.Resources) bool {
 
 // next is the node on which one more pod of set i would go, or nil.
 func (a *attempt) next(i int, nodes []*place) *place {
-	req := a.spec.PodSets[i].Request
 	var best seat
 	for at, p := range nodes {
-		if !a.pass[i][p.id] || p.free.Copies(req, 1) == 0 {
+		if !a.pass[i][p.id] || a.copies(p, i, 1) == 0 {
 			continue
 		}
-		s := seat{p, 1, at, wastes(p, req), p.free.At(a.key[i])}
+		s := seat{p, 1, at, a.wastes(p, i), p.free.At(a.key[i])}
 		if best.p == nil || compareSeats(s, best, false) < 0 {
 			best = s
 		}

@@ -73,7 +73,7 @@ func (s *searcher) place(k, at, left, before int) bool {
 	req := s.spec.PodSets[i].Request
 	most := 0
 	if s.pass[i][p.id] {
-		most = p.free.Copies(req, left)
+		most = s.copies(p, i, left)
 		if before >= 0 {
 			most = min(most, before)
 		}
@@ -111,5 +111,5 @@ func (s *searcher) alike(p, q *place) bool {
 			return false
 		}
 	}
-	return p.free.Equal(q.free)
+	return p.free.Equal(q.free) && p.node.Cards.alike(q.node.Cards) && (p.cuts == nil || p.used.Equal(q.used))
 }

@@ -25,7 +25,8 @@ type PodSet struct {
 	// Request is what one pod takes, the pod itself (1 of quota.Pods) included.
 	Request quota.Resources
 	Filter  Filter
-	Level   Level // holds this pod set, within the gang's own level
+	Sharing Sharing // which cards serve a request for whole ones
+	Level   Level   // holds this pod set, within the gang's own level
 }
 
 // Level asks that pods share a domain: nodes with one value of the label Key.
@@ -195,7 +196,7 @@ func (s *Spec) Key() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d %q %t", s.MinTotal, s.Level.Key, s.Level.Required)
 	for _, ps := range s.PodSets {
-		fmt.Fprintf(&b, ";%q %d %d %v %q %t %s", ps.Name, ps.Count, ps.Min, ps.Request, ps.Level.Key, ps.Level.Required, ps.Filter.key())
+		fmt.Fprintf(&b, ";%q %d %d %v %q %t %q %s", ps.Name, ps.Count, ps.Min, ps.Request, ps.Level.Key, ps.Level.Required, string(ps.Sharing), ps.Filter.key())
 	}
 	return b.String()
 }

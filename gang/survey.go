@@ -16,12 +16,14 @@ type Survey struct {
 	Excluded []Exclusion     // most free of the scarce resource first
 }
 
-// Exclusion is a group of nodes that could not take a pod, for one reason.
+// Exclusion is a group of nodes that could not take a pod, or not as many as they
+// would with all hardware in order, for one reason.
 type Exclusion struct {
 	Nodes []string
-	// Exactly one of these says why.
+	// One of these says why.
 	Objection *Objection // labels, affinity or taints
 	Outage    *Outage    // hardware out of use
+	Cards     string     // how its cards are cut or shared otherwise than the pod wants
 	Full      bool       // too little is free
 	Free      int64      // free there of Survey.Resource
 }
@@ -59,10 +61,14 @@ func Look(v *Inventory, spec *Spec) Survey {
 		case !p.node.Open():
 			o := p.node.closed()
 			join(o, p, p.free.At(dim), Exclusion{Outage: &o})
-		case p.free.Copies(ps.Request, 1) == 0:
+		case a.copies(p, hard, 1) == 0:
+			if why := p.misfit(ps); why != "" {
+				join(why, p, p.free.At(dim), Exclusion{Cards: why})
+				continue
+			}
 			s.Free.Add(p.free)
 			// A node that is short only because part of it is lost says so.
-			if o, lost := p.loses(ps.Request); lost {
+			if o, lost := p.loses(ps, 1); lost {
 				join(o, p, p.free.At(dim), Exclusion{Outage: &o})
 			} else {
 				join("full", p, p.free.At(dim), Exclusion{Full: true})
@@ -70,6 +76,10 @@ func Look(v *Inventory, spec *Spec) Survey {
 		default:
 			s.Free.Add(p.free)
 			s.Fitting++
+			// What is out of use beside is told as well: it might hold another pod.
+			if o, lost := p.loses(ps, a.copies(p, hard, a.sizes[hard])+1); lost && p.cuts == nil {
+				join(o, p, p.free.At(dim), Exclusion{Outage: &o})
+			}
 		}
 	}
 	slices.SortStableFunc(list, func(x, y *Exclusion) int { return cmp.Compare(y.Free, x.Free) })
@@ -100,8 +110,8 @@ func (n *Node) closed() Outage {
 	return Outage{}
 }
 
-// loses says whether the pod would have found room here with all hardware in order.
-func (p *place) loses(req quota.Resources) (Outage, bool) {
+// loses says whether so many pods would have found room here with all hardware in order.
+func (p *place) loses(ps *PodSet, want int) (Outage, bool) {
 	if len(p.node.Outages) == 0 {
 		return Outage{}, false
 	}
@@ -109,5 +119,17 @@ func (p *place) loses(req quota.Resources) (Outage, bool) {
 	for i := range free {
 		free[i] = max(0, free[i]-p.used.At(i))
 	}
-	return p.node.Outages[0], free.Copies(req, 1) > 0
+	n := free.Copies(ps.Request, want)
+	if d := p.node.Cards; d != nil {
+		n = d.mended().deal(ps, n)
+	}
+	return p.node.Outages[0], n >= want
+}
+
+// misfit is how the node's cards are cut or shared otherwise than the pod wants, or "".
+func (p *place) misfit(ps *PodSet) string {
+	if p.node.Cards == nil || p.cuts != nil {
+		return ""
+	}
+	return p.node.Cards.misfit(ps)
 }

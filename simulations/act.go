@@ -107,7 +107,7 @@ func (c *Cluster) actOnNode(a Action) bool {
 			n.taints = slices.DeleteFunc(n.taints, func(t Taint) bool { return t == a.Taint })
 		})
 	default:
-		return false
+		return c.actOnCards(a)
 	}
 	return true
 }

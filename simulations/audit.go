@@ -59,7 +59,7 @@ func (c *Cluster) overdrawn() []string {
 				bad = append(bad, fmt.Sprintf("%s has places on node %s, which is not there", w.key, name))
 				continue
 			}
-			for _, a := range offer(&n.Node) {
+			for _, a := range n.offer() {
 				if v := nodes[name][a.Resource]; v > a.Value {
 					bad = append(bad, fmt.Sprintf("node %s has %s, %s are promised since %s has places there", name, amountText(a), valueText(Amount{a.Resource, v}), w.key))
 				}

@@ -36,21 +36,6 @@ func (c converter) bounds(as Amounts) map[int]int64 {
 	return m
 }
 
-// offer is what a node has for pods. Cards in MIG mode are not whole cards.
-func offer(n *Node) Amounts {
-	as := Amounts{{ResourceCPU, n.CPU}, {ResourceMemory, n.Memory}, {ResourcePods, n.Pods}}
-	whole := int64(0)
-	for _, l := range n.Layouts {
-		if !l.MIG {
-			whole++
-		}
-	}
-	if whole > 0 {
-		as = append(as, Amount{ResourceGPU, whole})
-	}
-	return as
-}
-
 // needs is what a pod takes, itself included.
 func needs(requests Amounts) Amounts {
 	as := Amounts{{ResourcePods, 1}}
@@ -65,7 +50,7 @@ func needs(requests Amounts) Amounts {
 }
 
 func (c converter) node(n *nodeObject) *gang.Node {
-	out := &gang.Node{Name: n.Name, Labels: n.labels, Offer: c.vector(offer(&n.Node))}
+	out := &gang.Node{Name: n.Name, Labels: n.labels, Offer: c.vector(n.allocatable())}
 	for _, t := range n.taints {
 		if hard(t) {
 			out.Taints = append(out.Taints, gang.Taint{Key: t.Key, Value: t.Value, Effect: gang.Effect(t.Effect)})
@@ -76,6 +61,9 @@ func (c converter) node(n *nodeObject) *gang.Node {
 	}
 	if n.notReady {
 		out.Outages = append(out.Outages, gang.Outage{What: gang.NotReady, Closed: true})
+	}
+	if d := c.deck(n); d != nil {
+		return gang.Equip(*out, d)
 	}
 	return out
 }
@@ -114,7 +102,7 @@ func (c converter) workload(w *workloadObject) *queue.Workload {
 		s := &w.PodSets[i]
 		out.Spec.PodSets = append(out.Spec.PodSets, gang.PodSet{
 			Name: s.Name, Count: int(s.Pods), Min: int(s.Min), Request: c.vector(needs(s.Requests)),
-			Filter: filter(s), Level: level(s.Topology),
+			Filter: filter(s), Level: level(s.Topology), Sharing: sharing(w.Sharing),
 		})
 	}
 	return out

@@ -263,6 +263,8 @@ func (c *Cluster) lookAtPods(k Check) (want, got string) {
 		}
 	case SameLevel:
 		return c.sameLevel(k)
+	case Drifts:
+		return c.drifts(k)
 	case Free:
 		for _, a := range k.Want {
 			free := int64(0)

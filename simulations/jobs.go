@@ -39,7 +39,7 @@ func (c *Cluster) inPlace(w *workloadObject) {
 			for range on.Pods {
 				p := c.makePod(w, s)
 				p.node, p.stamp, p.phase = on.Node, w.admission.Stamp(), podBound
-				c.nodes[on.Node].pods[p.uid] = p
+				c.nodes[on.Node].run(p)
 				c.podChanged(p)
 			}
 		}

@@ -24,7 +24,7 @@ func (n *nodeObject) used(resource string) int64 {
 
 // room is what the node has of a resource that no pod uses.
 func (n *nodeObject) room(resource string) int64 {
-	has, _ := offer(&n.Node).Of(resource)
+	has, _ := n.offer().Of(resource)
 	return max(0, has-n.used(resource))
 }
 
@@ -41,6 +41,9 @@ func (c *Cluster) cannotRun(p *podObject, node string) string {
 	}
 	if p.owner != nil {
 		if why := n.rejects(p.owner.podSet(p.set)); why != "" {
+			return why
+		}
+		if why := n.unlike(p.owner.Sharing, p.requests); why != "" {
 			return why
 		}
 	}
@@ -74,7 +77,7 @@ func (s *PodSet) tolerates(t Taint) bool {
 // full is why the node has no room for the pod, or "".
 func (n *nodeObject) full(p *podObject) string {
 	for _, a := range needs(p.requests) {
-		if has, _ := offer(&n.Node).Of(a.Resource); a.Value > 0 && a.Value > n.room(a.Resource) {
+		if has, _ := n.offer().Of(a.Resource); a.Value > 0 && a.Value > n.room(a.Resource) {
 			return fmt.Sprintf("it needs %d of %s, %d of %d are in use", a.Value, a.Resource, n.used(a.Resource), has)
 		}
 	}
@@ -131,6 +134,7 @@ func (n *nodeObject) podsOn() []*podObject {
 
 func (c *Cluster) addNode(n Node) {
 	o := &nodeObject{Node: n, labels: map[string]string{}, taints: slices.Clone(n.Taints), pods: map[string]*podObject{}}
+	o.Layouts, o.state, o.claims = slices.Clone(n.Layouts), make([]cardState, n.GPUs()), map[string]int64{}
 	for _, l := range n.Labels() {
 		o.labels[l.Key] = l.Value
 	}
@@ -152,11 +156,16 @@ func (c *Cluster) loseNode(n *nodeObject) {
 	n.notReady = true
 	c.nodeChanged(n)
 	for _, p := range n.podsOn() {
-		if p.stopping || p.owner == nil {
-			c.remove(p)
-		} else {
-			c.end(p, podFailed)
-		}
+		c.lose(p)
+	}
+}
+
+// lose is a pod that ends because what it ran on is gone.
+func (c *Cluster) lose(p *podObject) {
+	if p.stopping || p.owner == nil {
+		c.remove(p)
+	} else {
+		c.end(p, podFailed)
 	}
 }
 
@@ -192,6 +201,7 @@ func (c *Cluster) startForeign(a Foreign) {
 		c.trace.add("the kubelet of %s refuses pod %s: %s", a.Node, a.Name, why)
 		return
 	}
-	c.pods[p.uid], c.foreign[p.name], n.pods[p.uid] = p, p, p
+	c.pods[p.uid], c.foreign[p.name] = p, p
+	n.run(p)
 	c.podChanged(p)
 }

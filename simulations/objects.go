@@ -21,6 +21,10 @@ type nodeObject struct {
 	taints   []Taint
 	cordoned bool
 	notReady bool
+	refuses  bool             // its kubelet lets no pod with cards in
+	silent   bool             // its agent reports nothing
+	state    []cardState      // of its cards, by number
+	claims   map[string]int64 // what the device plugin claims whatever the hardware is
 
 	pods map[string]*podObject // those that take room here, by uid
 }
@@ -69,7 +73,9 @@ type podObject struct {
 	stamp     int64           // of the admission under which it was released
 	phase     podPhase
 	stopping  bool
+	refused   bool // its kubelet did not let it in
 	requests  Amounts
+	cards     []dealt // what it was given
 }
 
 // live says that the pod takes room on its node.
@@ -184,6 +190,7 @@ func (w *workloadObject) snapshot() *workloadObject {
 func (n *nodeObject) snapshot() *nodeObject {
 	c := *n
 	c.labels, c.taints, c.pods = maps.Clone(n.labels), slices.Clone(n.taints), nil
+	c.Layouts, c.state, c.claims = slices.Clone(n.Layouts), slices.Clone(n.state), maps.Clone(n.claims)
 	return &c
 }
 

@@ -11,9 +11,7 @@ import (
 // "reason.Layout". The entry goes when the engine can do it. A test checks that
 // each of them is part of the grammar.
 var notYet = []string{
-	"node.mig", "node.timeSlices", "workload.sharing", "expect.drift", "reason.Layout",
-	"event.mig", "event.timeSlices", "event.gpuLost", "event.gpuBack", "event.refuses", "event.allocatable",
-	"event.agentSilent", "event.agentBack",
+	"event.refuses",
 }
 
 // Use is a place where a file uses a verb, a key or a choice.

@@ -307,7 +307,7 @@ func (c *Cluster) release(r *admission.Release) (uint64, error) {
 	}
 	p.node, p.stamp, p.phase = r.Node, r.Stamp, podBound
 	if n := c.nodes[r.Node]; n != nil {
-		n.pods[p.uid] = p
+		n.run(p)
 	}
 	c.podChanged(p)
 	c.trace.released(w.key, r.Node)
