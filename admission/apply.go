@@ -14,9 +14,9 @@ import (
 func (s *State) Apply(e Event) {
 	switch e := e.(type) {
 	case NodeSeen:
-		s.inv.Put(e.Node)
-		s.reshape()
+		s.putNode(e.Node)
 	case NodeGone:
+		delete(s.refusals, e.Name)
 		s.inv.Remove(e.Name)
 		s.reshape()
 	case QueueSeen:
@@ -231,7 +231,11 @@ func (s *State) podSeen(p Pod, fresh bool) {
 	} else if !fresh && old.Node != "" && p.Node == "" && p.Phase == PodGated && p.Version == old.Version {
 		return // the release was sent; this is what the pod was before
 	}
+	let := p.Accepted && !old.Accepted
 	old.Pod = p
+	if let {
+		s.letIn(&p)
+	}
 	if old.owner == nil {
 		s.hold(old)
 		return
@@ -346,6 +350,9 @@ func (s *State) assumed(d *Decision) {
 		}
 	}
 	for _, m := range d.Marks {
+		if m.Node != "" {
+			s.close(m)
+		}
 		if r := s.records[m.Key]; r != nil {
 			r.broken, r.whole, r.leaving = m.Broken, m.Whole, m.Leaving
 		}

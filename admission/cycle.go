@@ -44,6 +44,7 @@ type pass struct {
 	failed           map[*queue.Group]Reason
 	stopped          map[string]string // strict queues whose first claim cannot go, with that claim
 	evicted          map[*record]bool  // taken back by this pass
+	shutNow          map[string]bool   // nodes that this pass found to refuse pods
 	replaced         map[*record]bool  // victims whose nominee is in the later ledger instead
 	moved            map[*record]bool
 	nominated        map[string]bool
@@ -60,12 +61,13 @@ type pass struct {
 const looksMost = 200_000
 
 func newPass(s *State, now time.Time) *pass {
+	s.reopen(now)
 	s.settle()
 	s.ledger.Recount()
 	p := &pass{
 		s: s, now: now, d: Decision{At: now, looked: map[string]glance{}, untold: map[string]bool{}, kept: map[string]keep{}}, inv: s.inv, today: s.ledger, later: s.ledger,
 		cursor: map[*queue.Group]int{}, failed: map[*queue.Group]Reason{},
-		stopped: map[string]string{}, evicted: map[*record]bool{}, replaced: map[*record]bool{}, moved: map[*record]bool{}, nominated: map[string]bool{}, admitted: map[string]bool{},
+		stopped: map[string]string{}, evicted: map[*record]bool{}, shutNow: map[string]bool{}, replaced: map[*record]bool{}, moved: map[*record]bool{}, nominated: map[string]bool{}, admitted: map[string]bool{},
 	}
 	p.looks = looksMost
 	p.remember()

@@ -85,6 +85,8 @@ const (
 	Misplaced Cause = "Misplaced" // before it ran, its nodes changed and no others were free
 	Stopped   Cause = "Stopped"   // its owner holds it
 	Expired   Cause = "Expired"   // it ran longer than its maximum
+	// TurnedAway is a gang of which a kubelet did not let a pod in.
+	TurnedAway Cause = "TurnedAway"
 )
 
 // Release lets one gated pod go to its node.

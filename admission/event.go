@@ -64,6 +64,9 @@ type Pod struct {
 	Node     string // where it runs or is released to
 	Phase    PodPhase
 	Stopping bool
+	// Refused says that it failed because its kubelet did not let it in; Accepted
+	// that it was let in once.
+	Refused, Accepted bool
 	// Stamp is that of the admission under which it was released.
 	Stamp int64
 	// Request is what it takes; for a pod with a workload, that of its pod set

@@ -333,6 +333,9 @@ func (s *State) Wake(now time.Time) time.Time {
 			at = t
 		}
 	}
+	for _, f := range s.refusals {
+		want(f.until)
+	}
 	for _, name := range s.waiting.Queues() {
 		for _, g := range s.waiting.Groups(name) {
 			s.wakeGroup(g, want)

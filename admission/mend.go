@@ -8,12 +8,16 @@ import (
 	"sluice.dev/sluice/gang"
 )
 
-// Mark is a time that a cycle wants remembered about a workload.
+// Mark is a time that a cycle wants remembered about a workload, or about a node.
 type Mark struct {
 	Key     string
 	Broken  time.Time // since when it misses pods that it needs
 	Whole   bool      // all pods of its minimum were there once
 	Leaving time.Time // since when its pods are being stopped
+
+	Node    string    // if it is about a node that refused a pod
+	Refused int       // times in a row
+	Until   time.Time // closed until then
 }
 
 // mark is what is remembered of r, to be changed and told.
@@ -40,6 +44,11 @@ func (p *pass) mend() {
 		}
 		if r.w.MaxRun > 0 && !p.now.Before(r.admission.At.Add(r.w.MaxRun)) {
 			p.takeBack(r, Expired, "")
+			continue
+		}
+		if pod := p.turnedAway(r); pod != nil {
+			p.shut(pod.Node)
+			p.takeBack(r, TurnedAway, pod.Node)
 			continue
 		}
 		if p.trim(r) {
@@ -266,6 +275,7 @@ func (p *pass) release() {
 			}
 		}
 		slices.SortFunc(slots, compareSlots)
+		slots = p.trials(r, spec, slots, gated, open)
 		for _, pod := range gated {
 			set := r.setIndex(pod.Set)
 			i := slices.IndexFunc(slots, func(k slotKey) bool { return k.set == set && open[k] > 0 })

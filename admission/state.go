@@ -27,8 +27,9 @@ type State struct {
 	past      history
 	gone      int // numbers the records of deleted workloads whose pods still exist
 	problems  []string
-	unrefresh bool      // queues changed since the tree was built
-	running   []*record // those that are admitted or hold something, by key
+	unrefresh bool                // queues changed since the tree was built
+	running   []*record           // those that are admitted or hold something, by key
+	refusals  map[string]*refusal // by node; see refuse.go
 	// retrying are those whose admission was refused and is tried again later.
 	retrying map[string]*record
 	idle     map[string]*record // those that wait and may not be tried, by key
@@ -75,6 +76,7 @@ func NewState(cfg Config) *State {
 		static:   map[string]Reason{},
 		idle:     map[string]*record{},
 		retrying: map[string]*record{},
+		refusals: map[string]*refusal{},
 		failed:   map[string]glance{},
 		news:     map[string]bool{},
 	}

@@ -341,12 +341,16 @@ func (n *Node) device(dim int) bool {
 	return dim > quota.Pods
 }
 
-// Asks says whether a pod with this request asks for devices of the node.
-func (n *Node) Asks(r quota.Resources) bool {
-	for dim, v := range r {
-		if v > 0 && n.device(dim) {
-			return true
+// Devices is the part of r that is devices on this node.
+func (n *Node) Devices(r quota.Resources) quota.Resources {
+	d := r.Clone()
+	for dim := range d {
+		if !n.device(dim) {
+			d[dim] = 0
 		}
 	}
-	return false
+	return d
 }
+
+// Asks says whether a pod with this request asks for devices of the node.
+func (n *Node) Asks(r quota.Resources) bool { return !n.Devices(r).IsZero() }

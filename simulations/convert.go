@@ -151,7 +151,7 @@ func (c converter) seen(w *workloadObject, fresh bool) admission.WorkloadSeen {
 func (c converter) pod(p *podObject) admission.Pod {
 	out := admission.Pod{
 		UID: p.uid, Key: p.name, Version: p.version, Set: p.set, Node: p.node, Stopping: p.stopping,
-		Stamp: p.stamp, Request: c.vector(needs(p.requests)),
+		Stamp: p.stamp, Request: c.vector(needs(p.requests)), Refused: p.refused, Accepted: p.phase == podBound,
 	}
 	if p.owner != nil {
 		out.Workload, out.Queue = p.owner.key, p.owner.Queue

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"sluice.dev/sluice/quota"
 )
@@ -82,6 +83,26 @@ func (n *nodeObject) full(p *podObject) string {
 		}
 	}
 	return ""
+}
+
+// bind gives a pod to the kubelet of its node, which may not let it in.
+func (c *Cluster) bind(n *nodeObject, p *podObject) {
+	if n.turnsAway(p) {
+		p.phase, p.refused = podFailed, true
+		c.trace.add("the kubelet of %s refuses pod %s", n.Name, p.name)
+		return
+	}
+	n.run(p)
+}
+
+// turnsAway says that the kubelet does not let the pod in.
+func (n *nodeObject) turnsAway(p *podObject) bool {
+	return n.refuses && slices.ContainsFunc(p.requests, func(a Amount) bool { return a.Value > 0 && strings.HasPrefix(a.Resource, vendor) })
+}
+
+// letIn says that a kubelet let a pod of the gang in under its current admission.
+func (w *workloadObject) letIn() bool {
+	return slices.ContainsFunc(w.pods, func(p *podObject) bool { return p.phase != podGated && !p.refused && w.current(p) })
 }
 
 // stop lets a pod end on its node, which takes as long as its owner said.
@@ -199,6 +220,10 @@ func (c *Cluster) startForeign(a Foreign) {
 	n := c.nodes[a.Node]
 	if why := n.full(p); why != "" {
 		c.trace.add("the kubelet of %s refuses pod %s: %s", a.Node, a.Name, why)
+		return
+	}
+	if n.turnsAway(p) {
+		c.trace.add("the kubelet of %s refuses pod %s", a.Node, a.Name)
 		return
 	}
 	c.pods[p.uid], c.foreign[p.name] = p, p

@@ -31,10 +31,10 @@ expect:
 	}
 	gated := []string{"event.cordon", "workload.sharing", "queue.strategy=StrictFIFO", "expect.drift", "reason.Layout", "event.mig"}
 	want := []Use{{4, "strategy: StrictFIFO"}, {11, "sharing"}, {13, "cordon"}, {15, "Layout"}, {15, "drift"}}
-	if got := usesOf(s, gated); !slices.Equal(got, want) {
+	if got := UsesOf(s, gated...); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if got := usesOf(s, nil); len(got) != 0 {
+	if got := UsesOf(s); len(got) != 0 {
 		t.Errorf("nothing is gated, got %v", got)
 	}
 }

@@ -244,7 +244,9 @@ func (c *Cluster) evict(e *admission.Eviction) (uint64, error) {
 		return 0, errConflict
 	}
 	c.past.moves = append(c.past.moves, c.clock.Now())
-	c.past.evicted[w.key]++
+	if e.Cause != admission.TurnedAway || w.letIn() {
+		c.past.evicted[w.key]++
+	} // else a start that came to nothing, of which no pod was ever let in
 	w.clearAdmission()
 	w.stopping = true
 	c.workloadChanged(w)
@@ -307,7 +309,7 @@ func (c *Cluster) release(r *admission.Release) (uint64, error) {
 	}
 	p.node, p.stamp, p.phase = r.Node, r.Stamp, podBound
 	if n := c.nodes[r.Node]; n != nil {
-		n.run(p)
+		c.bind(n, p)
 	}
 	c.podChanged(p)
 	c.trace.released(w.key, r.Node)

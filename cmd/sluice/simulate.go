@@ -51,6 +51,10 @@ func newSimulate() *cobra.Command {
 	return cmd
 }
 
+// notBuiltIn is what a file asks for and the engine cannot do yet. Tests close a
+// gate of their own here, since there may be none.
+var notBuiltIn = simulations.Unsupported
+
 // simulate parses all files before any of them runs.
 func simulate(files []string, f simulateFlags, stdout, stderr io.Writer) error {
 	scenarios := make([]*simulations.Scenario, 0, len(files))
@@ -68,7 +72,7 @@ func simulate(files []string, f simulateFlags, stdout, stderr io.Writer) error {
 	code := exitOK
 	out := results{}
 	for _, s := range scenarios {
-		if uses := simulations.Unsupported(s); len(uses) > 0 {
+		if uses := notBuiltIn(s); len(uses) > 0 {
 			for _, u := range uses {
 				fmt.Fprintf(stderr, "%s:%d: not supported yet: %s\n", s.File, u.Line, u.What)
 			}
