@@ -72,10 +72,10 @@ func (s *State) workloadSeen(e WorkloadSeen) {
 	if r != nil && (e.Version < r.version || !r.settled && !e.Fresh && e.Version == r.version) {
 		return
 	}
+	waited := s.waiting.Has(e.Workload.Key)
 	if r == nil {
 		r = &record{key: e.Workload.Key, settled: true, pods: map[string]*podRecord{}}
 		s.records[e.Workload.Key] = r
-		defer s.adopt(r)
 	} else if r.phase == Waiting {
 		s.waiting.Remove(r.w.Key)
 	}
@@ -100,6 +100,9 @@ func (s *State) workloadSeen(e WorkloadSeen) {
 	}
 	s.recount(r)
 	s.enlist(r)
+	if waited && r.phase == Waiting && !s.waiting.Has(r.w.Key) {
+		s.changes++ // others may have been behind it, or had room kept from them for it
+	}
 }
 
 // aligned is the plan with its pod sets in the order of spec. What spec does not
@@ -119,6 +122,8 @@ func aligned(plan gang.Plan, spec *gang.Spec) gang.Plan {
 // respec gives r a new version of its workload. A pod set that vanished while pods
 // of it are counted cannot be told from a mistake, so counting starts anew.
 func (s *State) respec(r *record, w *queue.Workload) {
+	was := r.w
+	defer s.rematch(r, was)
 	for i := range w.Spec.PodSets {
 		w.Spec.PodSets[i].Request = w.Spec.PodSets[i].Request.Bounded()
 	}
@@ -127,6 +132,9 @@ func (s *State) respec(r *record, w *queue.Workload) {
 		s.uncount(r)
 	}
 	r.w = w
+	if was != nil && r.phase != Waiting && (was.Shape() != w.Shape() || was.MinRuntime != w.MinRuntime) {
+		s.changes++ // it may be taken back now for claims for which it could not before
+	}
 }
 
 // enter moves r to a phase, with the admission it has there.
@@ -160,6 +168,7 @@ func (s *State) workloadGone(key string) {
 	delete(s.idle, key)
 	delete(s.retrying, key)
 	delete(s.records, key)
+	s.nominees = slices.DeleteFunc(slices.Clone(s.nominees), func(n Nominee) bool { return n.Key == key })
 	s.enter(r, Finished, nil)
 	r.deleted = true
 	s.recount(r)
@@ -168,7 +177,11 @@ func (s *State) workloadGone(key string) {
 		s.rename(key, fmt.Sprintf("%s (deleted %d)", key, s.gone), r)
 	}
 	for uid, p := range r.pods {
-		if !p.live() {
+		switch {
+		case p.Phase == PodGated: // perhaps one of the next workload of this name
+			p.owner = nil
+			delete(r.pods, uid)
+		case !p.live():
 			delete(s.pods, uid)
 		}
 	}
@@ -191,15 +204,26 @@ func (s *State) rename(from, to string, r *record) {
 	}
 }
 
-// adopt counts pods for r that were seen before it.
-func (s *State) adopt(r *record) {
-	for _, uid := range s.orphansOf(r.w.Key) {
-		p := s.pods[uid]
-		s.drop(p)
-		p.owner = r
-		r.pods[uid] = p
+// rematch counts pods for r again after its pod sets changed: those of a pod set that
+// is no more count by themselves, and those that were seen before it count for it.
+func (s *State) rematch(r *record, was *queue.Workload) {
+	if was != nil && sameSets(&was.Spec, &r.w.Spec) {
+		return
 	}
-	s.recount(r)
+	for uid, p := range r.pods {
+		if !r.has(p.Set) {
+			delete(r.pods, uid)
+			p.owner = nil
+			s.hold(p)
+		}
+	}
+	for _, uid := range s.orphansOf(r.w.Key) {
+		if p := s.pods[uid]; r.has(p.Set) {
+			s.drop(p)
+			p.owner = r
+			r.pods[uid] = p
+		}
+	}
 }
 
 func (s *State) orphansOf(key string) []string {
@@ -221,10 +245,6 @@ func (s *State) podSeen(p Pod, fresh bool) {
 	}
 	if old == nil {
 		old = &podRecord{}
-		if r := s.records[p.Workload]; p.Workload != "" && r != nil {
-			old.owner = r
-			r.pods[p.UID] = old
-		}
 		s.pods[p.UID] = old
 	} else if old.owner == nil {
 		s.drop(old)
@@ -235,6 +255,10 @@ func (s *State) podSeen(p Pod, fresh bool) {
 	old.Pod = p
 	if let {
 		s.letIn(&p)
+	}
+	if r := s.records[p.Workload]; old.owner == nil && r != nil && r.has(p.Set) {
+		old.owner = r
+		r.pods[p.UID] = old
 	}
 	if old.owner == nil {
 		s.hold(old)
@@ -382,6 +406,9 @@ func (s *State) remember(d *Decision) {
 	// What was learned holds for the state as it was before this decision's effects;
 	// whatever could have helped since then has moved changes on.
 	s.failed, s.kept = d.looked, d.kept
+	if d.Acts() {
+		s.kept = nil
+	}
 }
 
 // assume remembers what r is now, in case the write that follows is refused.

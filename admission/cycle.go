@@ -42,11 +42,14 @@ type pass struct {
 	invMark, nowMark int
 	cursor           map[*queue.Group]int
 	failed           map[*queue.Group]Reason
-	stopped          map[string]string // strict queues whose first claim cannot go, with that claim
-	evicted          map[*record]bool  // taken back by this pass
-	shutNow          map[string]bool   // nodes that this pass found to refuse pods
-	replaced         map[*record]bool  // victims whose nominee is in the later ledger instead
+	fickle           map[*queue.Group]bool // failed, but time alone may help them
+	unsure           bool                  // the search for victims passed over one that may be taken later
+	stopped          map[string]string     // strict queues whose first claim cannot go, with that claim
+	evicted          map[*record]bool      // taken back by this pass
+	shutNow          map[string]bool       // nodes that this pass found to refuse pods
+	replaced         map[*record]bool      // victims whose nominee is in the later ledger instead
 	moved            map[*record]bool
+	off              []shift // what is off the books for the moment, of work with bounds of its own
 	nominated        map[string]bool
 	admitted         map[string]bool
 	keeps            []keep // of reservations
@@ -66,7 +69,7 @@ func newPass(s *State, now time.Time) *pass {
 	s.ledger.Recount()
 	p := &pass{
 		s: s, now: now, d: Decision{At: now, looked: map[string]glance{}, untold: map[string]bool{}, kept: map[string]keep{}}, inv: s.inv, today: s.ledger, later: s.ledger,
-		cursor: map[*queue.Group]int{}, failed: map[*queue.Group]Reason{},
+		cursor: map[*queue.Group]int{}, failed: map[*queue.Group]Reason{}, fickle: map[*queue.Group]bool{},
 		stopped: map[string]string{}, evicted: map[*record]bool{}, shutNow: map[string]bool{}, replaced: map[*record]bool{}, moved: map[*record]bool{}, nominated: map[string]bool{}, admitted: map[string]bool{},
 	}
 	p.looks = looksMost
@@ -163,12 +166,14 @@ func (p *pass) try(c queue.Claim) {
 		return
 	}
 	if !p.seen(r, c.Leaf, g, q) {
+		p.unsure = false
 		offers, done := p.settleOn(r, c.Leaf, q)
 		if done {
 			return
 		}
 		p.reserve(r, c.Leaf, offers)
 		p.failed[g] = p.shortReason(r, offers)
+		p.fickle[g] = p.unsure
 	}
 	if q.Strict {
 		p.stopped[q.Quota.Name] = r.w.Key
@@ -204,7 +209,7 @@ func (p *pass) settleOn(r *record, leaf int, q *queue.Queue) (offers []offer, do
 // that is behind such a claim, is looked at in every cycle.
 func (p *pass) seen(r *record, leaf int, g *queue.Group, q *queue.Queue) bool {
 	last, ok := p.s.failed[g.Shape]
-	if !ok || last.changes != p.s.changes || last.reason.Code == Behind || p.s.cfg.MinRuntime > 0 {
+	if !ok || !last.tried || last.changes != p.s.changes || last.reason.Code == Behind {
 		return false
 	}
 	if p.blockedLong(r) && len(p.keeps) < p.s.cfg.Reservations && !p.keepAgain(r) {
@@ -258,7 +263,7 @@ func (p *pass) offer(r *record, leaf int, f *queue.Flavor) offer {
 	}
 	sizes := r.w.LeastSizes()
 	end := p.endOf(r.w)
-	if by := p.keptQuota(leaf, o.charge, end); by != "" {
+	if by := p.keptQuota(r, leaf, o.charge, end); by != "" {
 		o.behind = by
 		return o
 	}
@@ -337,7 +342,7 @@ func (p *pass) grown(r *record, leaf int, spec *gang.Spec, f *queue.Flavor, plan
 	return gang.Grow(p.inv, spec, plan, func(set int) bool {
 		next := more.Clone()
 		next.Add(f.Charge(spec.PodSets[set].Request))
-		if _, ok := p.fits(leaf, next); !ok || p.keptQuota(leaf, next, end) != "" {
+		if _, ok := p.fits(leaf, next); !ok || p.keptQuota(r, leaf, next, end) != "" {
 			return false
 		}
 		if _, ok := p.pinnedFits(r, leaf, next); !ok {

@@ -99,10 +99,10 @@ type Release struct {
 
 // Nominee is a claim for which victims are stopping. What they free is kept for it.
 type Nominee struct {
-	Key     string
-	Victims []string // workload keys
-	Flavor  string
-	Plan    gang.Plan // the places that are kept for it
+	Key, UID string
+	Victims  []string // workload keys
+	Flavor   string
+	Plan     gang.Plan // the places that are kept for it
 	// Awaited says that some of them stop for other causes: should that take too
 	// long, the claim looks for others.
 	Awaited bool

@@ -65,7 +65,8 @@ func (p *pass) explainGroup(name string, g *queue.Group) {
 		why := p.reasonOf(head, name, g)
 		last := p.s.failed[g.Shape]
 		text := p.s.Text(why)
-		p.d.looked[g.Shape] = glance{changes: p.s.changes, reason: why, text: text}
+		_, tried := p.failed[g]
+		p.d.looked[g.Shape] = glance{tried: tried && !p.fickle[g], changes: p.s.changes, reason: why, text: text}
 		if text == last.text && !p.s.news[g.Shape] {
 			return
 		}

@@ -25,18 +25,44 @@ func (r *record) loadOf(pods map[slotKey]int) load {
 
 // lift takes a load off the books (-1) or puts it back (1).
 func (p *pass) lift(l load, ledger *quota.Ledger, sign int) {
-	id, _ := p.s.tree.ID(l.r.queue)
-	if sign < 0 {
-		ledger.Release(id, l.charge)
-	} else {
-		ledger.Charge(id, l.charge)
-	}
+	p.liftCharge(l, ledger, sign)
 	for _, h := range l.rooms {
 		if sign < 0 {
 			p.inv.Give(h.node, h.amount)
 		} else {
 			p.inv.Take(h.node, h.amount)
 		}
+	}
+}
+
+// liftCharge is lift without the places.
+func (p *pass) liftCharge(l load, ledger *quota.Ledger, sign int) {
+	id, _ := p.s.tree.ID(l.r.queue)
+	if sign < 0 {
+		ledger.Release(id, l.charge)
+	} else {
+		ledger.Charge(id, l.charge)
+	}
+	if l.r.w.Pinned || l.r.w.User != "" {
+		p.off = append(p.off, shift{l.r, l.charge, sign})
+	}
+}
+
+// shift is a charge that a look has taken off the books, or put back.
+type shift struct {
+	r      *record
+	charge quota.Resources
+	sign   int
+}
+
+// open opens a trial on the places, on the ledger and on the bounds that work has of
+// its own; the returned function ends it.
+func (p *pass) open(ledger *quota.Ledger) (restore func()) {
+	inv, books, off := p.inv.Mark(), ledger.Mark(), len(p.off)
+	return func() {
+		p.inv.Undo(inv)
+		ledger.Undo(books)
+		p.off = p.off[:off]
 	}
 }
 

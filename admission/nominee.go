@@ -11,7 +11,7 @@ import (
 
 // nominate decides that the victims stop, and keeps what they free for r.
 func (p *pass) nominate(r *record, leaf int, o offer, victims []victim) {
-	n := Nominee{Key: r.w.Key, Flavor: flavorName(o.flavor)}
+	n := Nominee{Key: r.w.Key, UID: r.w.UID, Flavor: flavorName(o.flavor)}
 	var loads []load
 	for i, v := range victims {
 		loads = append(loads, v.load)
@@ -99,7 +99,7 @@ func (p *pass) keepPlan(r *record, leaf int, o offer, plan gang.Plan, victims []
 		}
 	}
 	p.later.Charge(leaf, o.charge)
-	k := kept{key: r.w.Key, rooms: beyond(o.spec, plan, victims)}
+	k := kept{key: r.w.Key, charge: o.charge, rooms: beyond(o.spec, plan, victims)}
 	for _, h := range k.rooms {
 		p.inv.Take(h.node, h.amount)
 	}
@@ -191,7 +191,7 @@ type nominee struct {
 // look puts a nominee together, if it is one still.
 func (p *pass) look(n Nominee) (nominee, bool) {
 	x := nominee{Nominee: n, r: p.s.records[n.Key]}
-	if x.r == nil || !p.s.waiting.Has(n.Key) || p.waits(x.r) {
+	if x.r == nil || x.r.w.UID != n.UID || !p.s.waiting.Has(n.Key) || p.waits(x.r) {
 		return x, false
 	}
 	if x.leaf, x.queue = p.standingQueue(x.r); x.queue == nil {
@@ -239,7 +239,7 @@ func (p *pass) takeOver(x nominee) bool {
 		free = free && need.Within(p.inv.Free(node))
 	}
 	p.inv.Undo(mark)
-	if _, ok := p.today.Fits(x.leaf, x.offer.charge); !ok || !free {
+	if _, ok := p.today.Fits(x.leaf, x.offer.charge); !ok || !free || !p.ownFits(x.r, x.leaf, x.offer.charge) {
 		return false
 	}
 	for _, h := range k.rooms {

@@ -23,6 +23,7 @@ type victim struct {
 	load
 	going   bool // it stops anyway: nobody takes it back
 	surplus bool
+	rest    bool   // what is left of a gang whose surplus goes before it
 	node    string // of a surplus pod, and
 	set     int    // its pod set
 	queue   int64  // priority of its queue
@@ -90,8 +91,9 @@ func (p *pass) preempt(r *record, leaf int, q *queue.Queue, offers []offer) bool
 }
 
 // victims finds whom to take back for the offer, or nobody. What stops anyway is
-// counted on first; if that is enough, nobody is taken back. Both orders of holders
-// are tried, and the better outcome by the rules is taken.
+// counted on first; if that is enough, nobody is taken back. The smallest holders
+// first, one gang alone and the largest holders first are tried, and the best outcome
+// by the rules is taken.
 func (p *pass) victims(r *record, leaf int, q *queue.Queue, o offer) []victim {
 	going := p.going(r, o.charge)
 	if best := p.enough(r, leaf, o, going); len(best) > 0 {
@@ -102,15 +104,26 @@ func (p *pass) victims(r *record, leaf int, q *queue.Queue, o offer) []victim {
 		return nil
 	}
 	best := p.enough(r, leaf, o, slices.Concat(going, candidates))
-	if len(best) < 2 {
-		return best
+	if len(best) < 1 {
+		return nil
+	}
+	better := func(other []victim) {
+		if len(other) > 0 && p.compareSets(other, best) < 0 {
+			best = other
+		}
+	}
+	for _, v := range candidates[:min(len(candidates), singlesMost)] {
+		if !v.rest {
+			better(p.enough(r, leaf, o, append(slices.Clone(going), v)))
+		}
 	}
 	slices.SortStableFunc(candidates, largestFirst)
-	if other := p.enough(r, leaf, o, slices.Concat(going, candidates)); other != nil && compareSets(other, best) < 0 {
-		best = other
-	}
+	better(p.enough(r, leaf, o, slices.Concat(going, candidates)))
 	return best
 }
+
+// singlesMost bounds how many gangs are tried as the only victim.
+const singlesMost = 32
 
 // going are the gangs that stop for other causes than a claim, and may be counted
 // on: those that have been stopping for longer than the recovery window may never
@@ -134,13 +147,15 @@ func (p *pass) stuck(x *record) bool {
 func (p *pass) candidates(r *record, leaf int, q *queue.Queue, o offer) []victim {
 	var list []victim
 	for _, x := range p.s.running {
-		if x.phase != Admitted || x.deleted || x.w.Pinned || p.evicted[x] || p.replaced[x] || p.moved[x] || p.waits(x) || len(x.held) == 0 {
-			continue
-		}
-		if p.now.Before(x.admission.At.Add(max(p.s.cfg.MinRuntime, x.w.MinRuntime))) {
+		if x.phase != Admitted || x.deleted || x.w.Pinned || p.evicted[x] || p.replaced[x] || len(x.held) == 0 {
 			continue
 		}
 		if !p.eligible(r, leaf, q, x, o.charge) {
+			continue
+		}
+		young := p.now.Before(x.admission.At.Add(max(p.s.cfg.MinRuntime, x.w.MinRuntime)))
+		if young || p.moved[x] || p.waits(x) {
+			p.unsure = true // not now, but perhaps later though nothing happens
 			continue
 		}
 		id, _ := p.s.tree.ID(x.queue)
@@ -179,7 +194,7 @@ func (p *pass) split(v victim) []victim {
 			spare[k.set]--
 		}
 	}
-	v.load = r.loadOf(rest)
+	v.load, v.rest = r.loadOf(rest), len(parts) > 0
 	return append(parts, v)
 }
 
@@ -238,11 +253,7 @@ func (p *pass) partOf(r quota.Resources) part {
 // is not needed, the one taken last first. It leaves the books as they were.
 func (p *pass) enough(r *record, leaf int, o offer, candidates []victim) []victim {
 	ledger := p.later
-	invMark, mark := p.inv.Mark(), ledger.Mark()
-	defer func() {
-		p.inv.Undo(invMark)
-		ledger.Undo(mark)
-	}()
+	defer p.open(ledger)()
 	if len(candidates) == 0 || !p.couldHold(r, leaf, o, candidates, ledger) {
 		return nil
 	}
@@ -263,14 +274,9 @@ func (p *pass) enough(r *record, leaf int, o offer, candidates []victim) []victi
 // couldHold asks, before anything is tried in order, whether the offer would fit if
 // every candidate were gone.
 func (p *pass) couldHold(r *record, leaf int, o offer, candidates []victim, ledger *quota.Ledger) bool {
-	invMark, mark := p.inv.Mark(), ledger.Mark()
-	defer func() {
-		p.inv.Undo(invMark)
-		ledger.Undo(mark)
-	}()
+	defer p.open(ledger)()
 	for _, v := range candidates {
-		id, _ := p.s.tree.ID(v.r.queue)
-		ledger.Release(id, v.charge)
+		p.liftCharge(v.load, ledger, -1)
 	}
 	if _, ok := ledger.Fits(leaf, o.charge); !ok {
 		return false
@@ -337,6 +343,9 @@ func (p *pass) may(leaf int, v victim, charge quota.Resources, ledger *quota.Led
 	if !ledger.Above(loses, charge) {
 		return false
 	}
+	if gains == loses { // one queue is above the other
+		return ledger.Owns(leaf, charge)
+	}
 	if ledger.Owns(leaf, charge) && ledger.Owns(gains, charge) {
 		return true
 	}
@@ -347,6 +356,11 @@ func (p *pass) may(leaf int, v victim, charge quota.Resources, ledger *quota.Led
 	defer ledger.Undo(mark)
 	ledger.Release(id, v.charge)
 	ledger.Charge(leaf, charge)
+	for i, x := range v.charge {
+		if x > 0 && charge.At(i) > 0 && p.s.tree.Counts(i) && ledger.Usage(loses).At(i) < p.s.tree.Nominal(loses).At(i) {
+			return false // below what it owns only for who stays within its own
+		}
+	}
 	return ledger.Share(gains).Compare(ledger.Share(loses)) <= 0
 }
 
@@ -355,19 +369,26 @@ func (p *pass) holds(r *record, leaf int, o offer, ledger *quota.Ledger) bool {
 	if _, ok := ledger.Fits(leaf, o.charge); !ok {
 		return false
 	}
-	if _, ok := p.pinnedFits(r, leaf, o.charge); !ok {
+	if !p.ownFits(r, leaf, o.charge) {
 		return false
 	}
 	return gang.Fits(p.inv, o.spec, r.w.LeastSizes())
 }
 
 // compareSets orders outcomes: the standing of those taken back, from the highest
-// down; then how much is taken in all; then how many gangs; then the younger.
-func compareSets(a, b []victim) int {
+// down; then the least taken, as a part of the hardware; then how many gangs; then the
+// younger.
+func (p *pass) compareSets(a, b []victim) int {
 	taken := func(set []victim) []victim {
 		return slices.DeleteFunc(slices.Clone(set), func(v victim) bool { return v.going })
 	}
 	a, b = taken(a), taken(b)
+	whole := func(set []victim) bool {
+		return slices.ContainsFunc(set, func(v victim) bool { return !v.surplus })
+	}
+	if c := compareBool(whole(a), whole(b)); c != 0 {
+		return c
+	}
 	for i := range min(len(a), len(b)) {
 		x, y := a[len(a)-1-i], b[len(b)-1-i]
 		if c := cmp.Or(cmp.Compare(x.queue, y.queue), cmp.Compare(x.r.w.Priority, y.r.w.Priority)); c != 0 {
@@ -380,12 +401,6 @@ func compareSets(a, b []victim) int {
 		}
 		return r
 	}
-	x, y := sum(a), sum(b)
-	switch {
-	case !x.Equal(y) && x.Within(y):
-		return -1
-	case !x.Equal(y) && y.Within(x):
-		return 1
-	}
-	return cmp.Compare(len(a), len(b))
+	least := p.partOf(sum(a)).compare(p.partOf(sum(b)))
+	return cmp.Or(least, cmp.Compare(len(a), len(b)), slices.CompareFunc(a, b, compareVictims))
 }

@@ -180,6 +180,16 @@ func (r *record) current(p *podRecord) bool {
 	return r.phase == Admitted && r.admission != nil && p.Stamp == r.admission.Stamp()
 }
 
+// has says whether r has a pod set of that name.
+func (r *record) has(set string) bool {
+	return slices.ContainsFunc(r.w.Spec.PodSets, func(ps gang.PodSet) bool { return ps.Name == set })
+}
+
+// sameSets says whether both have pod sets of the same names in the same order.
+func sameSets(a, b *gang.Spec) bool {
+	return slices.EqualFunc(a.PodSets, b.PodSets, func(x, y gang.PodSet) bool { return x.Name == y.Name })
+}
+
 func (r *record) setIndex(name string) int {
 	for i, ps := range r.w.Spec.PodSets {
 		if ps.Name == name {

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -58,9 +59,12 @@ func (p *pass) keep(k keep) {
 }
 
 // keepAgain keeps the room that the last cycle found for r. It holds as long as
-// nothing has been freed since.
+// nothing has been freed since and nobody was admitted, who may have taken part of it.
 func (p *pass) keepAgain(r *record) bool {
 	k, ok := p.s.kept[r.w.Key]
+	if len(p.d.Admit)+len(p.d.Evict)+len(p.d.Move) > 0 {
+		return false
+	}
 	if ok && len(p.keeps) < p.s.cfg.Reservations {
 		p.keep(k)
 	}
@@ -109,13 +113,18 @@ func (p *pass) endings(charge quota.Resources) (limited, open []*record) {
 		}
 	}
 	slices.SortStableFunc(limited, func(a, b *record) int { return p.ends(a).Compare(p.ends(b)) })
-	slices.SortStableFunc(open, func(a, b *record) int { return p.partOf(a.charge).compare(p.partOf(b.charge)) })
+	slices.SortStableFunc(open, func(a, b *record) int {
+		return cmp.Or(compareBool(p.stuck(a), p.stuck(b)), p.partOf(a.charge).compare(p.partOf(b.charge)))
+	})
 	return limited, open
 }
 
 // ends is when what r holds is given back, by its owner's word: zero if nobody
 // said, and now if it stops already or is overdue.
 func (p *pass) ends(r *record) time.Time {
+	if r.phase != Admitted && p.stuck(r) {
+		return time.Time{} // such pods may never be gone
+	}
 	if r.phase != Admitted {
 		return p.now
 	}
@@ -155,21 +164,14 @@ func firstTrue(most int, ok func(n int) bool) int {
 
 // lifted runs f on the books from which the given gangs are gone.
 func (p *pass) lifted(gone []*record, f func()) {
-	invMark, mark := p.inv.Mark(), p.later.Mark()
+	defer p.open(p.later)()
 	for _, x := range gone {
 		p.lifts += len(x.rooms)
-		if p.replaced[x] {
-			continue // its nominee is on the books in its place
-		}
-		id, _ := p.s.tree.ID(x.queue)
-		p.later.Release(id, x.charge)
-		for _, h := range x.rooms {
-			p.inv.Give(h.node, h.amount)
+		if !p.replaced[x] { // else its nominee is on the books in its place
+			p.lift(x.wholeLoad(), p.later, -1)
 		}
 	}
 	f()
-	p.inv.Undo(invMark)
-	p.later.Undo(mark)
 }
 
 func (p *pass) fitsAfter(r *record, leaf int, o offer, gone []*record) (ok bool) {
@@ -222,24 +224,24 @@ func (p *pass) takeKeeps(end time.Time) func() {
 }
 
 // keptQuota names the reservation that charge would take the quota from, or "".
-func (p *pass) keptQuota(leaf int, charge quota.Resources, end time.Time) (by string) {
+func (p *pass) keptQuota(r *record, leaf int, charge quota.Resources, end time.Time) (by string) {
 	for i := range p.keeps {
 		k := &p.keeps[i]
 		if !k.binds(end) {
 			continue
 		}
-		mark := p.later.Mark()
+		restore := p.open(p.later)
 		for _, x := range k.ending {
 			if !p.replaced[x] {
-				id, _ := p.s.tree.ID(x.queue)
-				p.later.Release(id, x.charge)
+				p.liftCharge(x.wholeLoad(), p.later, -1)
 			}
 		}
 		p.later.Charge(leaf, charge)
-		if _, ok := p.later.Fits(k.leaf, k.charge); !ok {
+		p.off = append(p.off, shift{&record{queue: r.w.Queue, w: r.w}, charge, 1})
+		if _, ok := p.later.Fits(k.leaf, k.charge); !ok || !p.ownFits(p.s.records[k.key], k.leaf, k.charge) {
 			by = k.key
 		}
-		p.later.Undo(mark)
+		restore()
 		if by != "" {
 			return by
 		}
@@ -249,8 +251,9 @@ func (p *pass) keptQuota(leaf int, charge quota.Resources, end time.Time) (by st
 
 // kept is room that is free and that this pass took off its books for a claim.
 type kept struct {
-	key   string
-	rooms []holding
+	key    string
+	charge quota.Resources
+	rooms  []holding
 }
 
 // roomKeptBy names the claim for which room is kept, by a reservation or because

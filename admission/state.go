@@ -47,6 +47,7 @@ type State struct {
 
 // glance is the last look at a shape that found neither room nor victims.
 type glance struct {
+	tried   bool   // else it was only told who is first
 	changes uint64 // State.changes then
 	reason  Reason
 	text    string // what its members were told
@@ -191,6 +192,9 @@ func (s *State) track(r *record) {
 	}
 }
 
+// noQueue is charged for what names no queue.
+const noQueue = "(none)"
+
 // open fixes for whom and at what rate r is counted, at its first charge.
 func (s *State) open(r *record) {
 	r.queue, r.flavor = r.w.Queue, nil
@@ -199,6 +203,9 @@ func (s *State) open(r *record) {
 		if q := s.queues[r.queue]; q != nil {
 			r.flavor = q.Flavor(r.admission.Flavor)
 		}
+	}
+	if r.queue == "" {
+		r.queue = noQueue
 	}
 }
 

@@ -7,18 +7,32 @@ import (
 	"sluice.dev/sluice/quota"
 )
 
-// charged adds up what the workloads of a queue for which ok holds are charged, with
-// what this pass admits.
-func (p *pass) charged(name string, ok func(*queue.Workload) bool) quota.Resources {
+// charged adds up what the workloads of a queue for which ok holds are charged on
+// the books of this pass: with what it admits and keeps for nominees, without what it
+// has taken off for the moment. The claim r itself does not count.
+func (p *pass) charged(r *record, ok func(*queue.Workload) bool) quota.Resources {
 	var used quota.Resources
+	name := r.w.Queue
 	for _, x := range p.s.running {
-		if x.queue == name && ok(x.w) && !p.replaced[x] {
+		if x.queue == name && ok(x.w) && !p.replaced[x] && (x.w != r.w || x.phase == Admitted) {
 			used.Add(x.charge)
+		}
+	}
+	for _, o := range p.off {
+		if o.r.queue == name && ok(o.r.w) && o.sign < 0 {
+			used.Sub(o.charge)
+		} else if o.r.queue == name && ok(o.r.w) {
+			used.Add(o.charge)
 		}
 	}
 	for _, a := range p.d.Admit {
 		if x := p.s.records[a.Key]; a.Queue == name && ok(x.w) {
 			used.Add(p.s.queues[name].Flavor(a.Flavor).Charge(x.w.Spec.Request(a.Plan.Sizes())))
+		}
+	}
+	for _, k := range p.promised {
+		if x := p.s.records[k.key]; x != r && x.w.Queue == name && ok(x.w) {
+			used.Add(k.charge)
 		}
 	}
 	return used
@@ -37,7 +51,7 @@ func (p *pass) pinnedFits(r *record, leaf int, charge quota.Resources) (quota.La
 		}
 		return own.At(i)
 	}
-	return bounded(r.w.Queue, p.charged(r.w.Queue, func(w *queue.Workload) bool { return w.Pinned }), charge, bound)
+	return bounded(r.w.Queue, p.charged(r, func(w *queue.Workload) bool { return w.Pinned }), charge, bound)
 }
 
 // userFits keeps what a user uses of a queue within the queue's bound for one user.
@@ -52,11 +66,18 @@ func (p *pass) userFits(r *record, charge quota.Resources) (quota.Lack, bool) {
 		}
 		return quota.Unbounded
 	}
-	return bounded(r.w.Queue, p.chargedTo(r.w), charge, bound)
+	return bounded(r.w.Queue, p.chargedTo(r), charge, bound)
 }
 
-func (p *pass) chargedTo(w *queue.Workload) quota.Resources {
-	return p.charged(w.Queue, func(x *queue.Workload) bool { return x.User == w.User })
+func (p *pass) chargedTo(r *record) quota.Resources {
+	return p.charged(r, func(x *queue.Workload) bool { return x.User == r.w.User })
+}
+
+// ownFits asks both: bounds that are not the queue's but of the work in it.
+func (p *pass) ownFits(r *record, leaf int, charge quota.Resources) bool {
+	_, pinned := p.pinnedFits(r, leaf, charge)
+	_, user := p.userFits(r, charge)
+	return pinned && user
 }
 
 func bounded(name string, used, charge quota.Resources, bound func(i int) int64) (quota.Lack, bool) {
@@ -73,5 +94,6 @@ func (p *pass) compare(q *queue.Queue, a, b *queue.Workload) int {
 	if !q.Turns || a.User == b.User || a.Priority != b.Priority {
 		return queue.Compare(a, b)
 	}
-	return cmp.Or(p.partOf(p.chargedTo(a)).compare(p.partOf(p.chargedTo(b))), queue.Compare(a, b))
+	ra, rb := p.s.records[a.Key], p.s.records[b.Key]
+	return cmp.Or(p.partOf(p.chargedTo(ra)).compare(p.partOf(p.chargedTo(rb))), queue.Compare(a, b))
 }

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 	"sigs.k8s.io/kueue/pkg/workload"
 )
@@ -35,7 +36,7 @@ func (w *world) stopped(wl *kueue.Workload) {
 		wl = get(w, wl)
 		err := workload.PatchAdmissionStatus(context.Background(), w.Client, wl, clock.RealClock{}, func(wl *kueue.Workload) (bool, error) {
 			c := apimeta.FindStatusCondition(wl.Status.Conditions, kueue.WorkloadEvicted)
-			workload.SetRequeuedCondition(wl, c.Reason, c.Message, c.Reason == kueue.WorkloadEvictedByPreemption)
+			workload.SetRequeuedCondition(wl, c.Reason, c.Message, c.Reason == kueue.WorkloadEvictedByPreemption || c.Reason == kueue.WorkloadEvictedDueToNodeFailures)
 			return workload.UnsetQuotaReservationWithCondition(wl, "Pending", c.Message, time.Now()), nil
 		})
 		if err != nil {
@@ -156,6 +157,38 @@ func TestRestartGoesOn(t *testing.T) {
 	}
 	if now := get(w, wl); now.Status.Admission == nil || !maps.Equal(plan(now), plan(wl)) {
 		t.Errorf("the plan changed: %v, was %v", now.Status.Admission, plan(wl))
+	}
+}
+
+// A gang of which a pod was let go to a node that then had no room for it is taken
+// back whole, and goes elsewhere.
+func TestUnschedulablePodTakesItsGangBack(t *testing.T) {
+	w := newWorld(t, node("n0", 8), node("n1", 8))
+	w.stop()
+	w.config.RecoveryWindow = 200 * time.Millisecond
+	w.start()
+	w.queues(16)
+	wl := w.workload("train", 2, 4, job)
+	w.create(wl)
+	wl = w.admitted(wl)
+	pods := w.pods(wl, 2)
+	was := w.released(pods[0])
+	w.bind(pods[0], was)
+	w.released(pods[1])
+	change(w, node(was, 8), func(n *corev1.Node) { n.Spec.Unschedulable = true })
+	old := get(w, pods[1]).DeepCopy()
+	pods[1].Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+	if err := w.Status().Patch(t.Context(), pods[1], client.MergeFrom(old)); err != nil {
+		t.Fatal(err)
+	}
+	w.evicted(wl, kueue.WorkloadEvictedDueToNodeFailures)
+	w.stopped(wl)
+	for _, p := range pods {
+		w.gone(p)
+	}
+	wl = w.admitted(wl)
+	if on := plan(wl); on["host-of-"+was] != 0 {
+		t.Errorf("planned on %v again, whose node is cordoned", on)
 	}
 }
 
@@ -286,5 +319,21 @@ func TestQueueIsStopped(t *testing.T) {
 	w.waits(wl, "QueueClosed")
 	stop(kueue.None)
 	w.admitted(wl)
+	w.admitted(next)
+}
+
+// A gang that ran for longer than it may is taken back for good.
+func TestMaximumExecutionTime(t *testing.T) {
+	w := newWorld(t, node("n0", 8))
+	w.queues(8)
+	wl := w.workload("short", 1, 8, func(wl *kueue.Workload) { wl.Spec.MaximumExecutionTimeSeconds = ptr.To[int32](1) })
+	w.create(wl)
+	wl = w.evicted(wl, "DeactivatedDueToMaximumExecutionTimeExceeded")
+	if *wl.Spec.Active {
+		t.Error("it may come back")
+	}
+	w.waits(wl, "Held")
+	next := w.workload("next", 1, 8)
+	w.create(next)
 	w.admitted(next)
 }

@@ -113,7 +113,7 @@ func podSpec(gpus int) corev1.PodSpec {
 }
 
 // gatedPod is pod i of the workload as its job would make it once it is admitted.
-func (w *world) gatedPod(wl *kueue.Workload, i int, change ...func(*corev1.Pod)) *corev1.Pod {
+func (w *world) gatedPod(wl *kueue.Workload, i int) *corev1.Pod {
 	set := wl.Spec.PodSets[0]
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -125,9 +125,6 @@ func (w *world) gatedPod(wl *kueue.Workload, i int, change ...func(*corev1.Pod))
 	}
 	p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: kueue.TopologySchedulingGate}}
 	p.Spec.TerminationGracePeriodSeconds = ptr.To[int64](600) // without a kubelet it stays until it is deleted with 0
-	for _, f := range change {
-		f(p)
-	}
 	return p
 }
 

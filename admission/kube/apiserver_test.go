@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -71,7 +72,7 @@ func (s *server) command(args ...string) *exec.Cmd {
 }
 
 // apiServer is the API server, started if it does not run yet.
-func apiServer(t *testing.T) *server {
+func apiServer(t testing.TB) *server {
 	t.Helper()
 	theServer.Do(func() { theServer.server, theServer.skip, theServer.err = startServer() })
 	if theServer.skip != "" {
@@ -189,17 +190,19 @@ func (s *server) install() error {
 // world is a namespace with its queues and nodes, and a controller that can be
 // stopped and started.
 type world struct {
-	t      *testing.T
+	t      testing.TB
 	server *server
 	client.Client
 	ns      string
 	journal string
 	config  admission.Config
+	lossy   bool         // some writes get no answer
+	patches atomic.Int64 // sent while lossy
 	stop    func()
 }
 
 // newWorld makes a namespace and the nodes, and starts the controller.
-func newWorld(t *testing.T, nodes ...*corev1.Node) *world {
+func newWorld(t testing.TB, nodes ...*corev1.Node) *world {
 	t.Helper()
 	s := apiServer(t)
 	w := &world{
@@ -210,6 +213,9 @@ func newWorld(t *testing.T, nodes ...*corev1.Node) *world {
 	t.Cleanup(func() {
 		if w.stop != nil {
 			w.stop()
+		}
+		if text := w.events("default"); strings.Contains(text, "InvariantViolated") {
+			t.Error(text)
 		}
 		if !t.Failed() {
 			w.clean()
@@ -257,7 +263,7 @@ func (w *world) start() {
 	w.t.Helper()
 	config := rest.CopyConfig(w.server.config)
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme: scheme(), Metrics: metricsserver.Options{BindAddress: "0"},
+		Scheme: scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, NewClient: w.newClient,
 		Cache:      cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
 		Controller: ctrlconfig.Controller{SkipNameValidation: ptr.To(true)},
 	})
@@ -269,7 +275,7 @@ func (w *world) start() {
 		w.t.Fatal(err)
 	}
 	err = kube.Setup(mgr, kube.Options{
-		Config: w.config, Namespace: "default",
+		Config: w.config, Namespace: "default", CheckEvery: 50 * time.Millisecond,
 		OpenJournal: func() (kube.Journal, error) { return journal.Open(w.journal) },
 	})
 	if err != nil {

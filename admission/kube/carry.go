@@ -46,6 +46,7 @@ func (r *runner) Carry(ctx context.Context, d *admission.Decision) []admission.O
 			r.carried.progress = true
 		case admission.Unknown:
 			r.carried.unknown = append(r.carried.unknown, o)
+		case admission.Refused: // the core waits before it tries again
 		}
 	}
 	return results

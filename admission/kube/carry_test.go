@@ -56,11 +56,15 @@ func TestReleasePatch(t *testing.T) {
 	}{
 		{"none", nil, `[{"matchFields":[` + here + `]}]`},
 		{"other affinity only", &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}}, `[{"matchFields":[` + here + `]}]`},
-		{"two terms", terms(corev1.NodeSelectorTerm{MatchExpressions: in("a")}, corev1.NodeSelectorTerm{MatchExpressions: in("b")}),
-			`[{"matchExpressions":[{"key":"a","operator":"Exists"}],"matchFields":[` + here + `]},{"matchExpressions":[{"key":"b","operator":"Exists"}],"matchFields":[` + here + `]}]`},
+		{
+			"two terms", terms(corev1.NodeSelectorTerm{MatchExpressions: in("a")}, corev1.NodeSelectorTerm{MatchExpressions: in("b")}),
+			`[{"matchExpressions":[{"key":"a","operator":"Exists"}],"matchFields":[` + here + `]},{"matchExpressions":[{"key":"b","operator":"Exists"}],"matchFields":[` + here + `]}]`,
+		},
 		{"fields", terms(corev1.NodeSelectorTerm{MatchFields: in("metadata.name")}), `[{"matchFields":[{"key":"metadata.name","operator":"Exists"},` + here + `]}]`},
-		{"one term empty", terms(corev1.NodeSelectorTerm{}, corev1.NodeSelectorTerm{MatchExpressions: in("a")}),
-			`[{},{"matchExpressions":[{"key":"a","operator":"Exists"}],"matchFields":[` + here + `]}]`},
+		{
+			"one term empty", terms(corev1.NodeSelectorTerm{}, corev1.NodeSelectorTerm{MatchExpressions: in("a")}),
+			`[{},{"matchExpressions":[{"key":"a","operator":"Exists"}],"matchFields":[` + here + `]}]`,
+		},
 		{"every term empty", terms(corev1.NodeSelectorTerm{}), ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -96,7 +100,7 @@ func text(x any) string {
 	return string(b)
 }
 
-func at(v, uid string) *kueue.Workload {
+func at(v string) *kueue.Workload {
 	wl := &kueue.Workload{}
 	wl.UID, wl.ResourceVersion = "u", v
 	return wl
@@ -106,11 +110,11 @@ func at(v, uid string) *kueue.Workload {
 // for nothing else.
 func TestOwnWrites(t *testing.T) {
 	o := newOwn()
-	seen := at("5", "u")
+	seen := at("5")
 	if o.basis("k", seen, 5) != seen || o.basis("k", seen, 4) != nil {
 		t.Error("without own writes only the version itself is a basis")
 	}
-	six, seven := at("6", "u"), at("7", "u")
+	six, seven := at("6"), at("7")
 	o.wrote("k", 5, six)
 	o.wrote("k", 6, seven)
 	for based, want := range map[uint64]*kueue.Workload{4: nil, 5: seven, 6: seven, 7: seven, 8: nil} {
@@ -121,11 +125,11 @@ func TestOwnWrites(t *testing.T) {
 	if o.newest("k", seen) != seven {
 		t.Error("the newest is not the last written")
 	}
-	o.wrote("k", 9, at("10", "u")) // somebody else wrote 8 and 9 in between
+	o.wrote("k", 9, at("10")) // somebody else wrote 8 and 9 in between
 	if o.basis("k", seen, 7) != nil || o.basis("k", seen, 9) == nil {
 		t.Error("a chain goes through a version of somebody else")
 	}
-	o.seen("k", at("10", "u"))
+	o.seen("k", at("10"))
 	if len(o.chains) != 0 {
 		t.Error("what the watch has shown is remembered")
 	}

@@ -76,7 +76,7 @@ func (c *catalog) refresh(space *quota.Space) []admission.Event {
 func plainDimensions(space *quota.Space) int {
 	n := 0
 	for i := range space.Len() {
-		if _, _, ours := splitDimension(space.Name(i)); !ours {
+		if ofPods(space.Name(i)) {
 			n++
 		}
 	}

@@ -112,6 +112,10 @@ func assignment(a *admission.Admission, ps *kueue.PodSet, set gang.SetPlan, cq *
 		asked[name] = q
 		psa.ResourceUsage[name] = quantity(name, v*int64(count))
 	}
+	if covers(cq, corev1.ResourcePods) {
+		asked[corev1.ResourcePods] = quantity(corev1.ResourcePods, 1)
+		psa.ResourceUsage[corev1.ResourcePods] = quantity(corev1.ResourcePods, int64(count))
+	}
 	if named {
 		psa.Flavors = assigned(cq, cmp.Or(a.Flavor, DefaultFlavor), asked)
 	}

@@ -3,6 +3,7 @@ package kube
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
@@ -49,6 +50,11 @@ func convertPod(space *quota.Space, p *corev1.Pod) admission.Pod {
 	}
 	if out.Workload == "" {
 		out.Set, out.Queue = "", ""
+	} else {
+		out.Refused, out.Accepted = refused(p), accepted(p)
+		// Its node changed after it was let go, and nothing can change where it may go:
+		// to its gang it is as good as lost, unless the scheduler finds room after all.
+		out.Stopping = out.Stopping || unschedulable(p)
 	}
 	if stamp, err := strconv.ParseInt(p.Annotations[StampAnnotation], 10, 64); err == nil {
 		out.Stamp = stamp
@@ -69,6 +75,31 @@ func convertPod(space *quota.Space, p *corev1.Pod) admission.Pod {
 		out.Phase = admission.PodPlaced
 	}
 	return out
+}
+
+// unschedulable says that the scheduler found no room for the pod, which is not held
+// by any gate.
+func unschedulable(p *corev1.Pod) bool {
+	return p.Spec.NodeName == "" && !ended(p) && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
+	})
+}
+
+// refused says that the pod failed because its kubelet did not let it in: one of
+// its resources, or the plugin of a device, was not there.
+func refused(p *corev1.Pod) bool {
+	return p.Status.Phase == corev1.PodFailed && !accepted(p) &&
+		(p.Status.Reason == "UnexpectedAdmissionError" || strings.HasPrefix(p.Status.Reason, "OutOf"))
+}
+
+// accepted says that the pod's kubelet let it in: something of it has run.
+func accepted(p *corev1.Pod) bool {
+	if p.Status.Phase == corev1.PodRunning || p.Status.Phase == corev1.PodSucceeded {
+		return true
+	}
+	return slices.ContainsFunc(slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses), func(c corev1.ContainerStatus) bool {
+		return c.State.Running != nil || c.State.Terminated != nil || c.LastTerminationState.Terminated != nil
+	})
 }
 
 // podRequest is what the pod takes on its node, itself included. What cannot be

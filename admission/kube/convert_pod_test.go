@@ -52,10 +52,14 @@ func TestConvertPod(t *testing.T) {
 			released(p)
 			p.Spec.NodeName, p.DeletionTimestamp = "n1", &metav1.Time{}
 		}, matters: true, want: admission.Pod{Workload: with.Workload, Set: with.Set, Queue: with.Queue, Node: "n1", Stamp: 1700000000, Phase: admission.PodPlaced, Stopping: true}},
+		{name: "released where there is no room any more", change: func(p *corev1.Pod) {
+			released(p)
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+		}, matters: true, want: admission.Pod{Workload: with.Workload, Set: with.Set, Queue: with.Queue, Node: "n1", Stamp: 1700000000, Phase: admission.PodPlaced, Stopping: true}},
 		{name: "succeeded", change: func(p *corev1.Pod) {
 			released(p)
 			p.Status.Phase = corev1.PodSucceeded
-		}, matters: true, want: admission.Pod{Workload: with.Workload, Set: with.Set, Queue: with.Queue, Node: "n1", Stamp: 1700000000, Phase: admission.PodSucceeded}},
+		}, matters: true, want: admission.Pod{Workload: with.Workload, Set: with.Set, Queue: with.Queue, Node: "n1", Stamp: 1700000000, Phase: admission.PodSucceeded, Accepted: true}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "u", ResourceVersion: "42"}}
@@ -70,6 +74,30 @@ func TestConvertPod(t *testing.T) {
 				t.Errorf("matters: %t", got)
 			}
 		})
+	}
+}
+
+func TestLetIn(t *testing.T) {
+	ran := []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1}}}}
+	for _, test := range []struct {
+		name              string
+		status            corev1.PodStatus
+		refused, accepted bool
+	}{
+		{"not seen by a kubelet", corev1.PodStatus{Phase: corev1.PodPending}, false, false},
+		{"pulls its image", corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}}}}, false, false},
+		{"runs", corev1.PodStatus{Phase: corev1.PodRunning}, false, true},
+		{"runs an init container", corev1.PodStatus{Phase: corev1.PodPending, InitContainerStatuses: ran}, false, true},
+		{"failed by itself", corev1.PodStatus{Phase: corev1.PodFailed, ContainerStatuses: ran}, false, true},
+		{"failed by itself, as if refused", corev1.PodStatus{Phase: corev1.PodFailed, Reason: "OutOfmemory", ContainerStatuses: ran}, false, true},
+		{"its device was not there", corev1.PodStatus{Phase: corev1.PodFailed, Reason: "UnexpectedAdmissionError"}, true, false},
+		{"nothing was left", corev1.PodStatus{Phase: corev1.PodFailed, Reason: "OutOfnvidia.com/gpu"}, true, false},
+		{"pushed out", corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted"}, false, false},
+	} {
+		p := &corev1.Pod{Status: test.status}
+		if refused(p) != test.refused || accepted(p) != test.accepted {
+			t.Errorf("%s: refused %t, accepted %t", test.name, refused(p), accepted(p))
+		}
 	}
 }
 

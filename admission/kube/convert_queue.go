@@ -54,11 +54,8 @@ func dimension(flavor kueue.ResourceFlavorReference, name corev1.ResourceName) s
 	return string(flavor) + ":" + string(name)
 }
 
-// splitDimension is the reverse of dimension; ok is false for a resource of pods.
-func splitDimension(name string) (flavor kueue.ResourceFlavorReference, res corev1.ResourceName, ok bool) {
-	f, r, ok := strings.Cut(name, ":")
-	return kueue.ResourceFlavorReference(f), corev1.ResourceName(r), ok
-}
+// ofPods says that a dimension is a resource of pods, and not one of quota.
+func ofPods(name string) bool { return !strings.Contains(name, ":") }
 
 // limits are the bounds that resource groups declare, by dimension.
 type limits struct {
@@ -134,6 +131,13 @@ func (c *catalog) clusterQueue(space *quota.Space, cq *kueue.ClusterQueue) (*que
 	if p := cq.Spec.Preemption; p != nil {
 		q.Within, q.Reclaim = within(p.WithinClusterQueue), reclaim(p.ReclaimWithinCohort)
 	}
+	// Kueue's default is to borrow in the first flavor, and to look at them all before
+	// it takes somebody back.
+	q.BorrowFirst = true
+	if f := cq.Spec.FlavorFungibility; f != nil {
+		q.BorrowFirst = f.WhenCanBorrow != kueue.TryNextFlavor
+		q.PreemptFirst = f.WhenCanPreempt == kueue.MayStopSearch
+	}
 	exempt(space, q)
 	return q, bad
 }
@@ -181,7 +185,7 @@ func exempt(space *quota.Space, q *queue.Queue) {
 	}
 	for i := range space.Len() {
 		name := space.Name(i)
-		if _, _, ours := splitDimension(name); ours {
+		if !ofPods(name) {
 			continue
 		}
 		for k := range q.Flavors {
@@ -273,6 +277,13 @@ func assigned(cq *kueue.ClusterQueue, flavor string, asked corev1.ResourceList) 
 		}
 	}
 	return out
+}
+
+// covers says whether the queue bounds the resource.
+func covers(cq *kueue.ClusterQueue, name corev1.ResourceName) bool {
+	return cq != nil && slices.ContainsFunc(cq.Spec.ResourceGroups, func(g kueue.ResourceGroup) bool {
+		return slices.Contains(g.CoveredResources, name)
+	})
 }
 
 // flavorNamed is the name of the core's flavor that an admission was made with:

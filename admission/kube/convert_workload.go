@@ -38,6 +38,7 @@ func (r *reader) workload(adjusted *kueue.Workload) (seen admission.WorkloadSeen
 		Priority: int64(priorityOf(wl)),
 		Queued:   queuedAt(wl),
 		Limit:    limitOf(wl),
+		MaxRun:   limitOf(wl),
 		Pinned:   wl.Labels[PreemptibleAnnotation] == "false" || wl.Annotations[PreemptibleAnnotation] == "false",
 		Held:     !workload.IsActive(wl),
 		Invalid:  to.invalid,
@@ -77,7 +78,8 @@ func queuedAt(wl *kueue.Workload) time.Time {
 	return order.GetQueueOrderTimestamp(wl).Time
 }
 
-// limitOf is how long it still runs at most. What it ran before counts.
+// limitOf is how long it still runs at most: to others a promise, to itself a bound.
+// What it ran before counts.
 func limitOf(wl *kueue.Workload) time.Duration {
 	if wl.Spec.MaximumExecutionTimeSeconds == nil {
 		return 0

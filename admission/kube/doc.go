@@ -34,7 +34,8 @@
 //   - one bad object never stops the others: it gets a condition or an event, and
 //     what depends on it a reason.
 //
-// Kueue's quota is counted by flavor and resource, in dimensions called
+// A ClusterQueue bounds only the resources that it lists; of others its workloads may
+// use what the nodes have. Kueue's quota is counted by flavor and resource, in dimensions called
 // FLAVOR:RESOURCE; Volcano's in the resources of the pods. Queues of the two
 // families share the hardware and do not lend to one another.
 package kube

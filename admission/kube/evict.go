@@ -5,11 +5,19 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 	"sigs.k8s.io/kueue/pkg/workload"
 
 	"sluice.dev/sluice/admission"
 )
+
+// preemptedBy is the reason of the condition Preempted by cause.
+var preemptedBy = map[admission.Cause]string{
+	admission.Preempted: kueue.InClusterQueueReason,
+	admission.Reclaimed: kueue.InCohortReclamationReason,
+}
 
 // evict asks the Workload's job to stop. Its admission stays until its pods have;
 // clearing it is the job integration's part.
@@ -31,13 +39,19 @@ func (r *runner) evict(ctx context.Context, e *admission.Eviction, at time.Time)
 	reason, cause := r.evictionReason(e, base)
 	message := r.evictionMessage(e)
 	wl := base.DeepCopy()
+	if e.Cause == admission.Expired {
+		// Taken back for good: it must not wait again, whatever happens next.
+		wl.Spec.Active = ptr.To(false)
+		if err := r.client.Patch(ctx, wl, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}), client.FieldOwner(FieldOwner)); err != nil {
+			return 0, err
+		}
+		r.own.wrote(e.Key, version(base.ResourceVersion), wl.DeepCopy())
+		base = wl.DeepCopy()
+	}
 	err := workload.Evict(ctx, r.client, r.recorder, wl, reason, message, cause, fixed{at: at}, false, nil, nil,
 		workload.WithCustomPrepare(func(w *kueue.Workload) {
-			switch e.Cause {
-			case admission.Preempted:
-				workload.SetPreemptedCondition(w, at, kueue.InClusterQueueReason, message)
-			case admission.Reclaimed:
-				workload.SetPreemptedCondition(w, at, kueue.InCohortReclamationReason, message)
+			if why, ok := preemptedBy[e.Cause]; ok {
+				workload.SetPreemptedCondition(w, at, why, message)
 			}
 		}))
 	if err != nil {
@@ -85,6 +99,8 @@ func (r *runner) evictionMessage(e *admission.Eviction) string {
 		return "Pods that it needs are missing for longer than the recovery window"
 	case admission.Misplaced:
 		return fmt.Sprintf("Before it ran, node %s became unusable and there is no other place", e.Detail)
+	case admission.TurnedAway:
+		return fmt.Sprintf("The kubelet of node %s did not let a pod of it in", e.Detail)
 	case admission.Stopped:
 		return "The workload or its queue is stopped"
 	default:

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+	kueuemetrics "sigs.k8s.io/kueue/pkg/metrics"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
 	"sluice.dev/sluice/admission"
@@ -73,6 +75,10 @@ func (r *runner) sawDeclared(n news, anew map[string]bool) {
 	case cohortKind:
 		keep(c.cohorts, n.name, as[*kueue.Cohort](n.now))
 	case clusterQueueKind:
+		if n.now == nil {
+			kueuemetrics.ClearClusterQueueMetrics(kueue.ClusterQueueReference(n.name))
+			kueuemetrics.ClearCacheMetrics(n.name)
+		}
 		keep(c.clusterQueues, n.name, as[*kueue.ClusterQueue](n.now))
 	case volcanoQueueKind:
 		keep(c.volcanoQueues, n.name, as[*volcano.Queue](n.now))
@@ -94,6 +100,8 @@ func (r *runner) sawDeclared(n news, anew map[string]bool) {
 			}
 		}
 		return
+	case nodeKind, workloadKind, podKind:
+		panic(fmt.Sprintf("kube: %s declares no queue", kindName(n.kind)))
 	}
 	c.dirty = true
 }

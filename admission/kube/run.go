@@ -21,8 +21,8 @@ const (
 	batchFor = 20 * time.Millisecond
 	// statusEvery is how often the status of queues is worked out.
 	statusEvery = time.Second
-	// checkEvery is how often the state is checked against itself.
-	checkEvery = time.Minute
+	// longestSleep is how long the runner sleeps at most, whatever it waits for.
+	longestSleep = time.Minute
 )
 
 // runner owns the loop and all that is known of the cluster. Everything but the
@@ -50,18 +50,19 @@ type runner struct {
 	later    map[string]later     // verdicts that are not due yet
 	lastTold map[string]time.Time // when a verdict about a workload was handed on last
 
-	changed   bool // the status of queues may have changed
-	reported  time.Time
-	statuses  map[object]sentStatus
-	said      map[object]string // faults that an event was made of
-	pause     time.Duration     // before the next step, while nothing succeeds
-	retryAt   time.Time
-	nextCheck time.Time
+	changed    bool // the status of queues may have changed
+	reported   time.Time
+	statuses   map[object]sentStatus
+	said       map[object]string // faults that an event was made of
+	pause      time.Duration     // before the next step, while nothing succeeds
+	retryAt    time.Time
+	checkEvery time.Duration
+	nextCheck  time.Time
 }
 
 func newRunner(o Options, log logr.Logger, c client.Client, live client.Reader, recorder record.EventRecorder) *runner {
 	return &runner{
-		log: log, client: c, live: live, recorder: recorder, clock: o.Clock, workers: o.Workers, namespace: o.Namespace,
+		log: log, client: c, live: live, recorder: recorder, clock: o.Clock, workers: o.Workers, namespace: o.Namespace, checkEvery: o.CheckEvery,
 		openJournal: o.OpenJournal, inbox: newInbox(), state: admission.NewState(o.Config), view: newView(), own: newOwn(),
 		verdicts: newClerk("verdicts", log, 200), chores: newClerk("chores", log, 200),
 		later: map[string]later{}, lastTold: map[string]time.Time{}, statuses: map[object]sentStatus{}, said: map[object]string{},
@@ -155,7 +156,7 @@ func (r *runner) handler(k kind) toolscache.ResourceEventHandler {
 
 // run decides whenever something changed, and when the core or a clock asks for it.
 func (r *runner) run(ctx context.Context) {
-	r.nextCheck = r.clock.Now().Add(checkEvery)
+	r.nextCheck = r.clock.Now().Add(r.checkEvery)
 	for ctx.Err() == nil {
 		r.step(ctx)
 		r.endEvictions()
@@ -209,7 +210,7 @@ func (r *runner) step(ctx context.Context) {
 // sleep is how long nothing has to be done if nothing happens.
 func (r *runner) sleep() time.Duration {
 	now := r.clock.Now()
-	next := now.Add(checkEvery)
+	next := now.Add(longestSleep)
 	for _, at := range []time.Time{r.state.Wake(now), r.tellDue(now), r.report(now), r.retryAt, r.nextCheck} {
 		if !at.IsZero() && at.Before(next) {
 			next = at
@@ -224,7 +225,7 @@ func (r *runner) check() {
 	if r.clock.Now().Before(r.nextCheck) {
 		return
 	}
-	r.nextCheck = r.clock.Now().Add(checkEvery)
+	r.nextCheck = r.clock.Now().Add(r.checkEvery)
 	bad := r.state.Check()
 	violations.Set(float64(len(bad)))
 	if len(bad) > 0 {

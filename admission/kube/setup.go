@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -36,6 +37,8 @@ type Options struct {
 	Namespace string
 	// Clock is the real one if nil.
 	Clock clock.Clock
+	// CheckEvery is how often the state is checked against itself; 0 is every minute.
+	CheckEvery time.Duration
 	// Workers is how many writes to the API server are under way at once; 0 is 64.
 	Workers int
 }
@@ -55,6 +58,9 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	}
 	if o.Workers == 0 {
 		o.Workers = 64
+	}
+	if o.CheckEvery == 0 {
+		o.CheckEvery = time.Minute
 	}
 	registerMetrics()
 	log := mgr.GetLogger().WithName("admission")

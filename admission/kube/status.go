@@ -289,7 +289,7 @@ func (r *runner) reportVolcanoQueue(v *volcano.Queue, t *tally, now time.Time) {
 	s.Allocated = corev1.ResourceList{}
 	for i, n := range used {
 		name := r.state.Space.Name(i)
-		if _, _, ours := splitDimension(name); !ours && n > 0 {
+		if ofPods(name) && n > 0 {
 			s.Allocated[corev1.ResourceName(name)] = quantity(corev1.ResourceName(name), n)
 		}
 	}

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -152,12 +153,14 @@ func (r *runner) writeVerdict(ctx context.Context, v admission.Verdict, seen *ku
 	}
 }
 
+// wrong are the reasons that its owner has to mend.
+var wrong = []admission.Code{admission.Invalid, admission.NeverFits, admission.Labels, admission.QueueMissing}
+
 // announce makes an Event of a new reason, on the Workload and on its job, which is
 // where its owner looks.
 func (r *runner) announce(wl *kueue.Workload, v admission.Verdict) {
 	kind := corev1.EventTypeNormal
-	switch v.Reason.Code {
-	case admission.Invalid, admission.NeverFits, admission.Labels, admission.QueueMissing:
+	if slices.Contains(wrong, v.Reason.Code) {
 		kind = corev1.EventTypeWarning
 	}
 	text := api.TruncateEventMessage(v.Text)
