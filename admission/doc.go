@@ -3,8 +3,7 @@
 //
 // It decides which gangs start, on which nodes, which have to give back, and why
 // the others wait. It leaves to others how that is written to the cluster
-// (admission/kube), kept through a crash (admission/journal) and shown
-// (admission/api).
+// (admission/kube) and kept through a crash (admission/journal).
 //
 //	Event ──State.Apply──▶ State ──Cycle(state, now)──▶ Decision
 //	                        ▲                              │

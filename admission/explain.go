@@ -318,6 +318,7 @@ func (p *pass) places(spec *gang.Spec, sizes []int, short *gang.Shortfall, look 
 	out.Resource = p.s.Space.Name(dim)
 	out.Asked = spec.Request(sizes).At(dim)
 	out.Free = look.Free.At(dim)
+	out.Pod = look.Pod
 	return out
 }
 

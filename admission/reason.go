@@ -57,6 +57,7 @@ type Bound struct {
 // Places is how near a gang came to a place.
 type Places struct {
 	Resource string // of which a pod takes the largest part
+	Pod      int64  // of it, by one pod of the pod set that is hardest to place
 	Asked    int64  // of it, by the whole gang at its minimum
 	Free     int64  // of it, on nodes open to the gang
 	Sets     []gang.SetShort

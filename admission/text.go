@@ -36,6 +36,9 @@ func (s *State) headline(r Reason) string {
 		if r.Detail != "" {
 			return r.Detail
 		}
+		if strings.Contains(r.Queue, " ") { // a kind and a name
+			return r.Queue + " does not exist"
+		}
 		return fmt.Sprintf("queue %s does not exist", r.Queue)
 	case Invalid:
 		return r.Detail
@@ -155,7 +158,14 @@ func (s *State) exclusion(p *Places, e gang.Exclusion) string {
 	case e.Cards != "":
 		return fmt.Sprintf("(%s): %s", free, e.Cards)
 	default:
-		return fmt.Sprintf("(%s): too little for one pod", free)
+		if e.Most >= p.Pod {
+			return fmt.Sprintf("(%s): too little of something else for one pod", free)
+		}
+		most := ""
+		if len(e.Nodes) > 1 && e.Most > 0 {
+			most = fmt.Sprintf(", at most %s on one", s.number(p.Resource, e.Most))
+		}
+		return fmt.Sprintf("(%s%s): a pod asks %s", free, most, s.number(p.Resource, p.Pod))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 // Survey sorts all nodes by what each means for a gang that found no place: the
 // numbers behind a pending reason.
 type Survey struct {
+	Pod      int64           // how much of it a pod of the set that is hardest to place asks
 	Resource int             // of which a pod takes the largest part
 	Free     quota.Resources // free on nodes open to some pod set
 	Fitting  int             // nodes that could take a pod now
@@ -26,6 +27,7 @@ type Exclusion struct {
 	Cards     string     // how its cards are cut or shared otherwise than the pod wants
 	Full      bool       // too little is free
 	Free      int64      // free there of Survey.Resource
+	Most      int64      // free of it on one of these nodes at most
 }
 
 // Look surveys the inventory for the pod set of the gang that is hardest to place.
@@ -37,7 +39,7 @@ func Look(v *Inventory, spec *Spec) Survey {
 	hard := a.hardest()
 	ps := &spec.PodSets[hard]
 	dim := a.key[hard]
-	s := Survey{Resource: dim}
+	s := Survey{Resource: dim, Pod: ps.Request.At(dim)}
 	groups := map[any]*Exclusion{} // by objection, outage, or "full"
 	var list []*Exclusion
 	join := func(key any, p *place, free int64, e Exclusion) {
@@ -49,6 +51,7 @@ func Look(v *Inventory, spec *Spec) Survey {
 		}
 		g.Nodes = append(g.Nodes, p.name)
 		g.Free = quota.Sum(g.Free, free)
+		g.Most = max(g.Most, free)
 	}
 	for _, p := range v.nodes {
 		if p.node == nil {

@@ -17,11 +17,30 @@ import (
 
 // Load reads a scenario file; see Parse.
 func Load(path string) (*Scenario, error) {
-	data, err := os.ReadFile(path)
+	data, err := readBounded(path)
 	if err != nil {
-		return nil, Errors{{File: path, Msg: fmt.Sprintf("cannot read the file: %v", errors.Unwrap(err))}}
+		if cause := errors.Unwrap(err); cause != nil {
+			err = cause
+		}
+		return nil, Errors{{File: path, Msg: fmt.Sprintf("cannot read the file: %v", err)}}
 	}
 	return Parse(path, data)
+}
+
+// mostBytes bounds a scenario file. A device would never end.
+const mostBytes = 64 << 20
+
+func readBounded(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	data, err := io.ReadAll(io.LimitReader(f, mostBytes+1))
+	if err == nil && len(data) > mostBytes {
+		err = fmt.Errorf("it is larger than %d MiB", mostBytes>>20)
+	}
+	return data, err
 }
 
 // Parse reads a scenario. file is its name in messages. An error is of type

@@ -85,12 +85,13 @@ func actionText(a Action) string {
 }
 
 func fieldText(v any) string {
-	switch v := v.(type) {
-	case *string:
-		if v == nil {
+	if p := reflect.ValueOf(v); p.Kind() == reflect.Pointer {
+		if p.IsNil() {
 			return "null"
 		}
-		return *v
+		return fieldText(p.Elem().Interface())
+	}
+	switch v := v.(type) {
 	case Amounts:
 		var parts []string
 		for _, a := range v {

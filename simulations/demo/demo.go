@@ -91,6 +91,7 @@ func (d *Demo) Up(ctx context.Context) error {
 		return err
 	}
 	if !d.o.NoController {
+		d.say("building sluice-controller")
 		if err := d.buildController(ctx); err != nil {
 			return err
 		}
@@ -109,6 +110,11 @@ func (d *Demo) Up(ctx context.Context) error {
 
 // reach connects to the given cluster, or to the sandbox once that runs.
 func (d *Demo) reach(ctx context.Context) (err error) {
+	if d.o.Kubeconfig != "" { // a mistake in its name must not stop what runs
+		if _, err := connect(d.o.Kubeconfig); err != nil {
+			return err
+		}
+	}
 	if d.state.Kubeconfig != d.o.Kubeconfig && d.state.Controller.Alive() {
 		d.say("sluice-controller: stopping pid %d, which serves another cluster", d.state.Controller.PID)
 		if err := d.state.Controller.Stop(ctx, stopGrace); err != nil {

@@ -97,10 +97,7 @@ func reworded(root *yaml.Node, line, message string) string {
 		return fmt.Sprintf("unknown key %q", match[1])
 	}
 	if match := wrongType.FindStringSubmatch(message); match != nil {
-		want := match[3]
-		if want == "time.Duration" {
-			want = "a duration with its unit, as 2m or 30s"
-		}
+		want := wanted(match[3])
 		got, kind := match[2], yaml.ScalarNode
 		switch match[1] {
 		case "map":
@@ -116,6 +113,26 @@ func reworded(root *yaml.Node, line, message string) string {
 		return fmt.Sprintf("%s, want %s", got, want)
 	}
 	return message
+}
+
+// wanted names a Go type in the words of the file.
+func wanted(goType string) string {
+	switch {
+	case goType == "time.Duration":
+		return "a duration of at most 292 years with its unit, as 2m or 30s"
+	case strings.HasPrefix(goType, "config."):
+		return "a mapping"
+	case strings.HasPrefix(goType, "float"):
+		return "a number"
+	case strings.HasPrefix(goType, "int"), strings.HasPrefix(goType, "uint"):
+		return "a whole number"
+	case strings.HasPrefix(goType, "[]"):
+		return "a list"
+	case goType == "bool":
+		return "true or false"
+	default:
+		return "a " + goType
+	}
 }
 
 // keysAt lists the dotted paths of the values of that kind that stand on the

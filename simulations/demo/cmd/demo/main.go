@@ -152,7 +152,7 @@ func (c call) do(ctx context.Context, d *demo.Demo, out io.Writer) error {
 	if !c.keep {
 		err = d.Down(ctx)
 	} else {
-		fmt.Fprintln(out, "everything goes on running: run the demo again, or its command down to remove all")
+		fmt.Fprintln(out, "everything goes on running: run the demo again, or `make demo-down` to remove all")
 	}
 	return errors.Join(err, verdict(result))
 }
