@@ -16,11 +16,12 @@ import (
 //
 //	nodes         one node, or several alike, a line: NAME [count=N] [gpu=N] [cpu=N]
 //	              [pods=N] [KEY=LABEL]... [taint=KEY] [cordoned] [lost=N] (of its GPUs)
+//	              [by=N] (each GPU is shared by so many pods; the agent reports them)
 //	take          node=NAME gpu=N (or cpu=N): pods of others
 //	remove        node=NAME
 //	place, take-place, grow
 //	              one pod set a line: NAME pods=N [min=N] [gpu=N] [cpu=N] [in=KEY]
-//	              [near=KEY] [KEY=LABEL]... [tolerates=KEY]; the arguments in=KEY and
+//	              [near=KEY] [KEY=LABEL]... [tolerates=KEY] [shared] [any]; the arguments in=KEY and
 //	              near=KEY are for the whole gang; in is required, near preferred.
 //	              take-place keeps what it places; grow places the minimum first
 //	look          the survey for such a gang
@@ -93,7 +94,7 @@ func (b *bench) name(t *testing.T, d *datadriven.TestData) string {
 
 func (b *bench) node(t *testing.T, d *datadriven.TestData, fields []string) {
 	n := Node{Offer: quota.Resources{0, 0, 110}, Labels: map[string]string{}}
-	count, lost := int64(0), int64(0)
+	count, lost, by := int64(0), int64(0), int64(0)
 	for _, f := range fields[1:] {
 		k, v, _ := strings.Cut(f, "=")
 		dim, isDim := dimension(k)
@@ -108,11 +109,17 @@ func (b *bench) node(t *testing.T, d *datadriven.TestData, fields []string) {
 			n.Outages = append(n.Outages, Outage{What: "cordoned", Closed: true})
 		case k == "lost":
 			lost = integer(t, d, v)
+		case k == "by":
+			by = integer(t, d, v)
 		default:
 			n.Labels[k] = v
 		}
 	}
-	if lost > 0 {
+	if by > 0 {
+		cards := deck(int(n.Offer.At(gpu)), int(by), int(lost))
+		n.Offer.Set(gpu, cards.now.At(gpu))
+		n = *Equip(n, cards)
+	} else if lost > 0 {
 		n.Whole = n.Offer.Clone()
 		n.Offer[gpu] -= lost
 		n.Outages = append(n.Outages, Outage{What: "lost", Detail: fmt.Sprintf("%d cards", lost)})
@@ -126,6 +133,19 @@ func (b *bench) node(t *testing.T, d *datadriven.TestData, fields []string) {
 		m.Name = fmt.Sprintf("%s-%d", fields[0], i)
 		b.v.Put(&m)
 	}
+}
+
+// deck is cards that are shared by so many pods, the last of them lost.
+func deck(cards, by, lost int) *Deck {
+	list := make([]Card, cards)
+	for i := range list {
+		list[i].Replicas = by
+		list[i].Offer.Set(gpu, int64(by))
+		if i >= cards-lost {
+			list[i].Out = LostCard
+		}
+	}
+	return NewDeck(list, gpu, false)
 }
 
 func (b *bench) spec(t *testing.T, d *datadriven.TestData) *Spec {
@@ -148,6 +168,8 @@ func (b *bench) spec(t *testing.T, d *datadriven.TestData) *Spec {
 				ps.Request.Set(dim, integer(t, d, v))
 			case k == "in" || k == "near":
 				ps.Level = level(k, v)
+			case k == "shared" || k == "any":
+				ps.Sharing = Sharing(k)
 			case k == "tolerates":
 				ps.Filter.Tolerations = append(ps.Filter.Tolerations, Toleration{Key: v, Exists: true})
 			default:
@@ -202,6 +224,8 @@ func lookText(s Survey) string {
 			why = e.Objection.String()
 		case e.Outage != nil:
 			why = strings.TrimSpace(e.Outage.What + " " + e.Outage.Detail)
+		case e.Cards != "":
+			why = e.Cards
 		}
 		fmt.Fprintf(&b, "not %s: %s (%d free)\n", strings.Join(e.Nodes, " "), why, e.Free)
 	}
