@@ -56,6 +56,11 @@ func (s *State) reshape() {
 	s.changes++
 	s.empty = nil
 	clear(s.static)
+	for _, r := range s.running { // a node with old pods of a gang is back
+		if r.phase == Waiting && !r.deleted && s.waiting.Has(r.w.Key) && !s.ready(r) {
+			s.enlist(r)
+		}
+	}
 	for _, r := range s.idle { // pods that kept a gang back may be on a lost node now
 		if s.ready(r) {
 			s.enlist(r)
@@ -304,6 +309,9 @@ func (s *State) podChanged(r *record) {
 	switch {
 	case r.deleted && len(r.held) == 0:
 		delete(s.records, r.key)
+		for _, p := range r.pods { // what may still become of them counts by itself
+			p.owner = nil
+		}
 	case r.phase == Waiting:
 		s.enlist(r)
 	}

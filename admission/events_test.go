@@ -191,3 +191,57 @@ func TestAwaitedStuck(t *testing.T) {
 		t.Fatal("two claims wait for pods that never stop: " + out)
 	}
 }
+
+// Pods that were seen before their workload keep it from being admitted beside them.
+func TestAdoptLingers(t *testing.T) {
+	w := oneNode(t, "16")
+	w.s.Apply(PodSeen{Pod: Pod{UID: "p", Key: "p", Version: 1, Workload: "J", Set: "main", Node: "h", Phase: PodPlaced}})
+	w.put(single(w, "J", 8, 0))
+	bad := w.s.Check()
+	d := Cycle(w.s, w.now)
+	if len(bad) > 0 || len(d.Admit) > 0 {
+		t.Fatal(bad, d.Admit)
+	}
+}
+
+// The node of its old pods is back before it was admitted elsewhere.
+func TestLostNodeBack(t *testing.T) {
+	w := newWorld()
+	w.node(t, fields("n1 gpu=8 lost"))
+	w.s.Apply(QueueSeen{w.queue(t, fields("A nominal=gpu:16"))})
+	w.put(single(w, "J", 8, 0))
+	w.s.Apply(PodSeen{Pod: Pod{UID: "p", Key: "p", Version: 1, Workload: "J", Set: "main", Node: "n1", Phase: PodPlaced}})
+	w.node(t, fields("n1 gpu=8"))
+	w.node(t, fields("n2 gpu=8"))
+	bad := w.s.Check()
+	d := Cycle(w.s, w.now)
+	if len(bad) > 0 || len(d.Admit) > 0 {
+		t.Fatal(bad, d.Admit)
+	}
+}
+
+// A release without an answer, its workload deleted, the pod gated and bound later
+// after all: it counts by itself.
+func TestDeadOwner(t *testing.T) {
+	w := oneNode(t, "8")
+	w.put(single(w, "J", 8, 0))
+	p := Pod{UID: "p", Key: "p", Version: 1, Workload: "J", Set: "main"}
+	w.s.Apply(PodSeen{Pod: p})
+	d := Cycle(w.s, w.now)
+	w.s.Apply(Assumed{d})
+	a := d.Admit[0]
+	w.see("J", func(e *WorkloadSeen) { e.Admission = &a })
+	d = Cycle(w.s, w.now)
+	w.s.Apply(Assumed{d})
+	w.s.Apply(Outcome{Act: ActRelease, Key: "p", Result: Unknown, At: w.now})
+	w.s.Apply(WorkloadGone{"J"})
+	p.Version = 2
+	w.s.Apply(PodSeen{Pod: p, Fresh: true}) // still gated
+	p.Version, p.Node, p.Phase = 3, "h", PodPlaced
+	w.s.Apply(PodSeen{Pod: p})
+	if bad := w.s.Check(); len(bad) > 0 {
+		t.Error(bad)
+	}
+	w.s.Apply(QueueSeen{w.queue(t, fields("A nominal=gpu:8"))})
+	w.s.Apply(PodGone{"p"})
+}

@@ -39,6 +39,10 @@ type Options struct {
 	Ready <-chan struct{}
 }
 
+// PreemptibleLabel on a job, with the value "false", says that nobody may take its
+// gang back. It is copied to the job's Workload, where admission/kube reads it.
+const PreemptibleLabel = "sluice.dev/preemptible"
+
 // Setup adds the integrations to a manager that has not started: their
 // indexes, their controllers, and on the manager's webhook server their
 // handlers. The scheme must have what AddToScheme adds.
@@ -97,6 +101,7 @@ func (o Options) framework(mgr ctrl.Manager) ([]jobframework.Option, error) {
 	return []jobframework.Option{
 		jobframework.WithEnabledFrameworks(o.Frameworks),
 		jobframework.WithManagerName("sluice"),
+		jobframework.WithLabelKeysToCopy([]string{PreemptibleLabel}),
 		jobframework.WithManagedJobsNamespaceSelector(namespaces),
 		jobframework.WithCache(cache),
 		jobframework.WithQueues(queues),
