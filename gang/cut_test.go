@@ -208,12 +208,12 @@ func TestRecutPlacementIsExact(t *testing.T) {
 		sharing := rapid.SampledFrom([]Sharing{WholeCards, WholeCards, SharedCards}).Draw(t, "sharing")
 		width := rapid.Int64Range(1, 2).Draw(t, "width")
 		for i := range rapid.IntRange(1, 2).Draw(t, "sets") {
-			ps := PodSet{Name: fmt.Sprint("s", i), Count: rapid.IntRange(0, 3).Draw(t, "count"), Request: quota.Resources{1, 0, 1}, Sharing: sharing}
+			ps := PodSet{Name: fmt.Sprint("s", i), Count: rapid.IntRange(1, 3).Draw(t, "count"), Request: quota.Resources{1, 0, 1}, Sharing: sharing}
 			if rapid.Bool().Draw(t, "cards") {
 				ps.Request.Set(gpu, width)
 			}
 			for p := range grid.Slices {
-				ps.Request.Set(firstSlice+p, rapid.Int64Range(0, 1).Draw(t, "slices"))
+				ps.Request.Set(firstSlice+p, rapid.SampledFrom([]int64{0, 0, 1}).Draw(t, "slices"))
 			}
 			spec.PodSets, sizes = append(spec.PodSets, ps), append(sizes, ps.Count)
 		}

@@ -18,6 +18,15 @@
 //   - a required level holds the whole gang in one domain;
 //   - the same inventory and spec give the same plan, whatever happened before.
 //
+// GPUs are a Deck of Cards on a Node, where somebody reports them: what each offers
+// as it is cut and shared, and which are out of use. Only counts are promised; which
+// card a pod gets is the device plugin's choice. What the cards could be cut into is
+// a Grid for each model, learned from the hardware: no table of models is here.
+//
+//	allocatable + Deck ──Equip──▶ Node (the smaller of both, outages)
+//	Deck + labels ──Drifts──▶ what is claimed otherwise than it is
+//	Inventory ──Vacant(Relax)──▶ the empty cluster, with one excuse after the other taken back
+//
 // For alike pods filling nodes one by one is exact. For unlike pods it is not, so
 // Place then searches, within a bound; Shortfall.Cut says when the bound ended it.
 package gang
