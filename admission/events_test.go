@@ -16,10 +16,10 @@ func oneNode(t *testing.T, gpus string) *world {
 	return w
 }
 
-func single(w *world, key string, gpu int64, prio int64) *queue.Workload {
+func single(w *world, key string, prio int64) *queue.Workload {
 	r := quota.Resources{}
 	r.Set(quota.Pods, 1)
-	r.Set(w.dimension("gpu"), gpu)
+	r.Set(w.dimension("gpu"), 8)
 	w.seq++
 	return &queue.Workload{Key: key, UID: key + "-uid", Queue: "A", Priority: prio, Queued: w.now, Spec: gang.Spec{PodSets: []gang.PodSet{{Name: "main", Count: 1, Min: 1, Request: r}}}}
 }
@@ -35,11 +35,11 @@ func (w *world) put(x *queue.Workload) {
 // it is tried again.
 func TestMinRuntimeEnds(t *testing.T) {
 	w := oneNode(t, "8")
-	j1 := single(w, "J1", 8, 0)
+	j1 := single(w, "J1", 0)
 	j1.MinRuntime = time.Minute
 	w.put(j1)
 	w.cycle(t)
-	w.put(single(w, "J2", 8, 5))
+	w.put(single(w, "J2", 5))
 	t.Log(w.cycle(t))
 	w.now = w.now.Add(61 * time.Second)
 	out := w.cycle(t)
@@ -54,11 +54,11 @@ func TestMinRuntimeEnds(t *testing.T) {
 // A gang whose write has no answer yet is no victim; once it is settled it is one.
 func TestUnknownSettles(t *testing.T) {
 	w := oneNode(t, "8")
-	w.put(single(w, "J1", 8, 0))
+	w.put(single(w, "J1", 0))
 	d := Cycle(w.s, w.now)
 	w.s.Apply(Assumed{d})
 	w.s.Apply(Outcome{Act: ActAdmit, Key: "J1", Result: Unknown, At: w.now})
-	w.put(single(w, "J2", 8, 5))
+	w.put(single(w, "J2", 5))
 	d2 := Cycle(w.s, w.now)
 	w.s.Apply(Assumed{d2})
 	if len(d2.Evict) > 0 {
@@ -74,13 +74,13 @@ func TestUnknownSettles(t *testing.T) {
 // The owner holds a claim whose admission was refused: the room kept for it is free again.
 func TestRefusedThenHeld(t *testing.T) {
 	w := oneNode(t, "8")
-	w.put(single(w, "J1", 8, 5))
+	w.put(single(w, "J1", 5))
 	d := Cycle(w.s, w.now)
 	w.s.Apply(Assumed{d})
 	w.s.Apply(Outcome{Act: ActAdmit, Key: "J1", Result: Refused, At: w.now})
-	w.put(single(w, "J2", 8, 0))
+	w.put(single(w, "J2", 0))
 	w.cycle(t)
-	h := single(w, "J1", 8, 5)
+	h := single(w, "J1", 5)
 	h.Held = true
 	w.put(h)
 	out := w.cycle(t)
@@ -94,9 +94,9 @@ func TestRefusedThenHeld(t *testing.T) {
 // Watches of kinds are not ordered: the pods of the new object come before the object.
 func TestPodsBeforeNewUID(t *testing.T) {
 	w := oneNode(t, "8")
-	w.put(single(w, "J", 8, 0))
+	w.put(single(w, "J", 0))
 	w.s.Apply(PodSeen{Pod: Pod{UID: "new-pod", Key: "new-pod", Version: 1, Workload: "J", Set: "main"}})
-	n := single(w, "J", 8, 0)
+	n := single(w, "J", 0)
 	n.UID = "second"
 	w.put(n)
 	w.cycle(t)
@@ -118,11 +118,11 @@ func TestNoPodSets(t *testing.T) {
 // A workload that names no queue is charged all the same while its pods run.
 func TestQueueEmptyName(t *testing.T) {
 	w := oneNode(t, "8")
-	x := single(w, "J", 8, 0)
+	x := single(w, "J", 0)
 	x.Queue = ""
 	w.put(x)
 	w.s.Apply(PodSeen{Pod: Pod{UID: "p", Key: "p", Version: 1, Workload: "J", Set: "main", Node: "h", Phase: PodPlaced}})
-	w.put(single(w, "K", 8, 0))
+	w.put(single(w, "K", 0))
 	w.cycle(t)
 	if bad := w.s.Check(); len(bad) > 0 {
 		t.Fatal(bad)
@@ -132,7 +132,7 @@ func TestQueueEmptyName(t *testing.T) {
 // A pod gets its workload's label after it was first seen.
 func TestPodLabelledLate(t *testing.T) {
 	w := oneNode(t, "8")
-	w.put(single(w, "J", 8, 0))
+	w.put(single(w, "J", 0))
 	w.s.Apply(PodSeen{Pod: Pod{UID: "p", Key: "p", Version: 1, Workload: "", Set: "main"}})
 	w.s.Apply(PodSeen{Pod: Pod{UID: "p", Key: "p", Version: 2, Workload: "J", Set: "main"}})
 	d := Cycle(w.s, w.now)
@@ -151,10 +151,10 @@ func TestPodLabelledLate(t *testing.T) {
 // shape waits.
 func TestEvictRefused(t *testing.T) {
 	w := oneNode(t, "8")
-	w.put(single(w, "J1", 8, 0))
+	w.put(single(w, "J1", 0))
 	w.cycle(t)
-	w.put(single(w, "K1", 8, 5))
-	w.put(single(w, "K2", 8, 5))
+	w.put(single(w, "K1", 5))
+	w.put(single(w, "K2", 5))
 	d := Cycle(w.s, w.now)
 	w.s.Apply(Assumed{d})
 	w.s.Apply(Outcome{Act: ActEvict, Key: "J1", Result: Refused, At: w.now})
@@ -172,18 +172,18 @@ func TestAwaitedStuck(t *testing.T) {
 	w.node(t, fields("n1 gpu=8"))
 	w.node(t, fields("n2 gpu=8"))
 	w.s.Apply(QueueSeen{w.queue(t, fields("A nominal=gpu:16"))})
-	w.put(single(w, "S", 8, 9))
-	w.put(single(w, "L", 8, 0))
+	w.put(single(w, "S", 9))
+	w.put(single(w, "L", 0))
 	w.cycle(t)
-	s := single(w, "S", 8, 9)
+	s := single(w, "S", 9)
 	s.Held = true
 	w.version++
 	w.objects["S"].Workload, w.objects["S"].Version = s, w.version
 	w.s.Apply(*w.objects["S"])
 	w.cycle(t)
-	w.put(single(w, "K1", 8, 5))
+	w.put(single(w, "K1", 5))
 	t.Log(w.cycle(t))
-	w.put(single(w, "K2", 8, 5))
+	w.put(single(w, "K2", 5))
 	t.Log(w.cycle(t))
 	w.now = w.now.Add(2 * time.Minute)
 	out := w.cycle(t)
@@ -196,7 +196,7 @@ func TestAwaitedStuck(t *testing.T) {
 func TestAdoptLingers(t *testing.T) {
 	w := oneNode(t, "16")
 	w.s.Apply(PodSeen{Pod: Pod{UID: "p", Key: "p", Version: 1, Workload: "J", Set: "main", Node: "h", Phase: PodPlaced}})
-	w.put(single(w, "J", 8, 0))
+	w.put(single(w, "J", 0))
 	bad := w.s.Check()
 	d := Cycle(w.s, w.now)
 	if len(bad) > 0 || len(d.Admit) > 0 {
@@ -209,7 +209,7 @@ func TestLostNodeBack(t *testing.T) {
 	w := newWorld()
 	w.node(t, fields("n1 gpu=8 lost"))
 	w.s.Apply(QueueSeen{w.queue(t, fields("A nominal=gpu:16"))})
-	w.put(single(w, "J", 8, 0))
+	w.put(single(w, "J", 0))
 	w.s.Apply(PodSeen{Pod: Pod{UID: "p", Key: "p", Version: 1, Workload: "J", Set: "main", Node: "n1", Phase: PodPlaced}})
 	w.node(t, fields("n1 gpu=8"))
 	w.node(t, fields("n2 gpu=8"))
@@ -224,7 +224,7 @@ func TestLostNodeBack(t *testing.T) {
 // after all: it counts by itself.
 func TestDeadOwner(t *testing.T) {
 	w := oneNode(t, "8")
-	w.put(single(w, "J", 8, 0))
+	w.put(single(w, "J", 0))
 	p := Pod{UID: "p", Key: "p", Version: 1, Workload: "J", Set: "main"}
 	w.s.Apply(PodSeen{Pod: p})
 	d := Cycle(w.s, w.now)

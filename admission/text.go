@@ -57,6 +57,7 @@ func (s *State) headline(r Reason) string {
 			text += ", with room kept from " + r.Until.UTC().Format(time.RFC3339)
 		}
 		return text
+	case Labels, Layout, Hardware, Fragmented, Capacity: // about places, below
 	case Backoff:
 		if r.Detail != "" {
 			return "waits for " + r.Detail

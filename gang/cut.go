@@ -101,7 +101,6 @@ const cutSteps = 100_000
 type cutter struct {
 	deck  *Deck
 	cards []*Kind
-	whole int64 // cards that must stay whole
 	steps int
 	dead  map[string]bool // demands that the cards from a number on cannot hold
 }

@@ -69,7 +69,7 @@ func (s *Sandbox) stopAll(ctx context.Context, st *State, cs []component) error 
 		var wg sync.WaitGroup
 		for i, c := range stage {
 			if p, recorded := st.Processes[c.name]; recorded {
-				wg.Go(func() { _, errs[i] = s.end(ctx, c, p, false) })
+				wg.Go(func() { errs[i] = s.end(ctx, c, p, false) })
 			}
 		}
 		wg.Wait()
@@ -91,7 +91,7 @@ func (s *Sandbox) stop(ctx context.Context, st *State, c component, kill bool) e
 	if !recorded {
 		return nil
 	}
-	if _, err := s.end(ctx, c, p, kill); err != nil {
+	if err := s.end(ctx, c, p, kill); err != nil {
 		return err
 	}
 	delete(st.Processes, c.name)
@@ -99,16 +99,17 @@ func (s *Sandbox) stop(ctx context.Context, st *State, c component, kill bool) e
 }
 
 // end ends one process, and no other, and says how it went.
-func (s *Sandbox) end(ctx context.Context, c component, p Process, kill bool) (killed bool, err error) {
+func (s *Sandbox) end(ctx context.Context, c component, p Process, kill bool) error {
+	killed, err := kill, error(nil)
 	wasAlive := p.Alive()
 	if kill {
-		killed, err = true, p.Kill(ctx)
+		err = p.Kill(ctx)
 	} else {
 		killed, err = p.Stop(ctx, c.grace)
 	}
 	switch {
 	case err != nil:
-		return killed, fmt.Errorf("stop %s (pid %d): %w", c.name, p.PID, err)
+		return fmt.Errorf("stop %s (pid %d): %w", c.name, p.PID, err)
 	case !wasAlive:
 		s.say("%s: had ended before", c.name)
 	case killed && !kill:
@@ -118,7 +119,7 @@ func (s *Sandbox) end(ctx context.Context, c component, p Process, kill bool) (k
 	default:
 		s.say("%s: stopped", c.name)
 	}
-	return killed, nil
+	return nil
 }
 
 // Stop ends one component, at once if kill is set, and leaves the others

@@ -70,7 +70,7 @@ func TestResetRemovesOnlyWhatTheSandboxMade(t *testing.T) {
 	for path, text := range map[string]string{
 		s.Kubeconfig(): "k", s.LogPath(etcdName): "l", s.kwokConfigPath(): "c", filepath.Join(s.Dir, "thesis.txt"): "mine",
 	} {
-		if err := writeWhole(path, []byte(text), 0o600); err != nil {
+		if err := writeWhole(path, []byte(text)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -81,11 +81,11 @@ func (r *runner) writeFiles() error {
 		if err != nil {
 			return err
 		}
-		if err := writeWhole(r.box.kubeconfigPath(u.Name), text, 0o600); err != nil {
+		if err := writeWhole(r.box.kubeconfigPath(u.Name), text); err != nil {
 			return err
 		}
 	}
-	if err := writeWhole(r.box.auditPolicyPath(), auditPolicy, 0o600); err != nil {
+	if err := writeWhole(r.box.auditPolicyPath(), auditPolicy); err != nil {
 		return err
 	}
 	if r.st.Settings.Mode == API {
@@ -95,7 +95,7 @@ func (r *runner) writeFiles() error {
 	if err != nil {
 		return err
 	}
-	return writeWhole(r.box.kwokConfigPath(), text, 0o600)
+	return writeWhole(r.box.kwokConfigPath(), text)
 }
 
 // digest tells whether a component runs as it should: its program, arguments

@@ -66,17 +66,17 @@ func (st *State) save(path string) error {
 	if err != nil {
 		return fmt.Errorf("encode state: %w", err)
 	}
-	return writeWhole(path, append(text, '\n'), 0o600)
+	return writeWhole(path, append(text, '\n'))
 }
 
-// writeWhole replaces a file, so that a reader sees the old or the new text
+// writeWhole replaces a file that its owner alone may read, so that a reader sees the old or the new text
 // and nothing between.
-func writeWhole(path string, text []byte, mode os.FileMode) error {
+func writeWhole(path string, text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
 	unfinished := path + ".unfinished"
-	if err := os.WriteFile(unfinished, text, mode); err != nil {
+	if err := os.WriteFile(unfinished, text, 0o600); err != nil {
 		return err
 	}
 	return os.Rename(unfinished, path)

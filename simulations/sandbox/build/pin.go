@@ -3,6 +3,7 @@ package build
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -88,7 +89,8 @@ func outputFor(ctx context.Context, system, folder string, args ...string) ([]by
 	out, err := cmd.Output()
 	if err != nil {
 		var complaint string
-		if exit, ok := err.(*exec.ExitError); ok {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
 			complaint = "\n" + string(exit.Stderr)
 		}
 		return nil, fmt.Errorf("go %s: %w%s", args[0], err, complaint)

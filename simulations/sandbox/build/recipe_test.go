@@ -16,7 +16,8 @@ func modJSON(t *testing.T, text []byte) (mod struct {
 		Old, New struct{ Path, Version string }
 	}
 	Tool []struct{ Path string }
-}) {
+},
+) {
 	t.Helper()
 	path := t.TempDir() + "/go.mod"
 	if err := os.WriteFile(path, text, 0o600); err != nil {

@@ -12,8 +12,10 @@ import (
 	"testing"
 )
 
-var kcm = User{Name: "kcm", User: "system:kube-controller-manager"}
-var admin = User{Name: "admin", User: "admin", Groups: []string{"system:masters"}}
+var (
+	kcm   = User{Name: "kcm", User: "system:kube-controller-manager"}
+	admin = User{Name: "admin", User: "admin", Groups: []string{"system:masters"}}
+)
 
 func open(t *testing.T, folder string) *Authority {
 	t.Helper()

@@ -38,7 +38,8 @@ func TestGroupsBecomeNodes(t *testing.T) {
 		"one node has the group's name and the defaults": {
 			`- {name: plain}`, "plain cpu=64 memory=256Gi pods=110\n",
 		},
-		"everything, in block style": {`
+		"everything, in block style": {
+			`
 - name: mig
   count: 1
   cpu: 500m
