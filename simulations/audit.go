@@ -49,25 +49,26 @@ func (c *Cluster) overdrawn() []string {
 	nodes, queues := c.claims()
 	var bad []string
 	for _, w := range c.gangs() {
-		places := c.planned[w]
-		if places == nil || w.admission == nil || w.finished {
+		now := c.planned[w]
+		if now == nil || w.admission == nil || w.finished {
 			continue
 		}
-		for _, name := range slices.Sorted(maps.Keys(places)) {
+		for _, name := range slices.Sorted(maps.Keys(now.nodes)) {
 			n := c.nodes[name]
 			if n == nil {
 				bad = append(bad, fmt.Sprintf("%s has places on node %s, which is not there", w.key, name))
 				continue
 			}
 			for _, a := range n.offer() {
-				if v := nodes[name][a.Resource]; v > a.Value {
+				// What it does not ask for may be short by another's fault.
+				if v := nodes[name][a.Resource]; v > a.Value && w.asks(a.Resource, name) {
 					bad = append(bad, fmt.Sprintf("node %s has %s, %s are promised since %s has places there", name, amountText(a), valueText(Amount{a.Resource, v}), w.key))
 				}
 			}
 		}
-		for q := c.queues[w.admission.Queue]; q != nil; q = c.queues[q.Parent] {
+		for q := c.queues[w.admission.Queue]; q != nil && now.grew; q = c.queues[q.Parent] {
 			for _, a := range q.Max {
-				if v := queues[q.Name][a.Resource]; v > a.Value {
+				if v := queues[q.Name][a.Resource]; v > a.Value && w.asks(a.Resource, "") {
 					bad = append(bad, fmt.Sprintf("queue %s may have %s, it has %s since %s was admitted", q.Name, amountText(a), valueText(Amount{a.Resource, v}), w.key))
 				}
 			}
@@ -75,6 +76,15 @@ func (c *Cluster) overdrawn() []string {
 	}
 	clear(c.planned)
 	return bad
+}
+
+// asks says whether a pod of the gang that has a place on the node takes some of
+// the resource; of any pod if node is "".
+func (w *workloadObject) asks(resource, node string) bool {
+	return slices.ContainsFunc(w.PodSets, func(s PodSet) bool {
+		v, _ := needs(s.Requests).Of(resource)
+		return v > 0 && (w.places(s.Name)[node] > 0 || node == "" && w.planSize(s.Name) > 0)
+	})
 }
 
 // claims adds up, by node and by queue, what plans promise and pods use: for
@@ -134,7 +144,7 @@ func (c *Cluster) claims() (nodes, queues map[string]map[string]int64) {
 // differences is what a controller that starts now sees otherwise than s.
 func (c *Cluster) differences(s *admission.State) []string {
 	var bad []string
-	f := c.fresh()
+	f := c.fresh(c.aside)
 	differ := func(what string, running, fresh any) {
 		if a, b := fmt.Sprint(running), fmt.Sprint(fresh); a != b {
 			bad = append(bad, fmt.Sprintf("%s: the controller has %s, a fresh one %s", what, a, b))

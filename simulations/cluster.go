@@ -23,6 +23,7 @@ type Cluster struct {
 	clock *Clock
 	fault Fault
 	order *rand.Rand // shuffles what a real cluster does in parallel; nil: as it comes
+	aside *rand.Rand // the same for those who only look, so that looking changes nothing
 	trace *trace
 
 	policy    Policy
@@ -38,12 +39,12 @@ type Cluster struct {
 	changes   []change
 	dirty     map[*workloadObject]bool // whose job has to look again
 
-	writes     int                                 // that the controller has made
-	deaths     []int64                             // how many more writes until the controller dies, by crash event
-	dead       bool                                // it died and has not started again
-	unanswered map[string]bool                     // keys of objects whose last write had no answer
-	violations []string                            // promises that were broken
-	planned    map[*workloadObject]map[string]bool // that have new places, on these nodes, since the last audit
+	writes     int                          // that the controller has made
+	deaths     []int64                      // how many more writes until the controller dies, by crash event
+	dead       bool                         // it died and has not started again
+	unanswered map[string]bool              // keys of objects whose last write had no answer
+	violations []string                     // promises that were broken
+	planned    map[*workloadObject]*planned // that have new places since the last audit
 	past       history
 }
 
@@ -55,6 +56,12 @@ type change struct {
 	pod      *podObject
 	gone     bool
 	fresh    bool // read after a write whose answer was lost
+}
+
+// planned is what is new in the plan of a gang.
+type planned struct {
+	nodes map[string]bool // with more places than before
+	grew  bool            // it has more places in all, and asked its queue for them
 }
 
 // history is what happened so far, by name: a name that is used again goes on.
@@ -71,11 +78,11 @@ func newCluster(s *Scenario, clock *Clock, seed uint64, fault Fault, t *trace) *
 		nodes: map[string]*nodeObject{}, queues: map[string]*Queue{}, workloads: map[string]*workloadObject{},
 		foreign: map[string]*podObject{}, pods: map[string]*podObject{},
 		dirty: map[*workloadObject]bool{}, unanswered: map[string]bool{},
-		planned: map[*workloadObject]map[string]bool{},
+		planned: map[*workloadObject]*planned{},
 		past:    history{admitted: map[string]time.Duration{}, evicted: map[string]int64{}, finished: map[string]bool{}},
 	}
 	if seed != 0 {
-		c.order = rand.New(rand.NewPCG(seed, seed))
+		c.order, c.aside = stream(seed, "order"), stream(seed, "aside")
 	}
 	for _, q := range s.Queues {
 		c.putQueue(q)
@@ -159,8 +166,9 @@ func (ch *change) name() string {
 	}
 }
 
-// Snapshot is everything that a controller finds when it starts.
-func (c *Cluster) Snapshot() []change {
+// Snapshot is everything that a controller finds when it starts, in an order in
+// which it may find it.
+func (c *Cluster) Snapshot(order *rand.Rand) []change {
 	var all []change
 	for _, name := range slices.Sorted(maps.Keys(c.nodes)) {
 		all = append(all, change{node: c.nodes[name].snapshot()})
@@ -175,8 +183,8 @@ func (c *Cluster) Snapshot() []change {
 	for _, uid := range slices.Sorted(maps.Keys(c.pods)) {
 		all = append(all, change{pod: c.pods[uid].snapshot()})
 	}
-	if c.order != nil {
-		c.order.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	if order != nil {
+		order.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	}
 	return all
 }

@@ -319,26 +319,26 @@ func (c *Cluster) release(r *admission.Release) (uint64, error) {
 // setAdmission writes a copy, since the decision stays its owner's, and notes
 // the nodes on which the gang has more places than before.
 func (c *Cluster) setAdmission(w *workloadObject, a *admission.Admission) {
-	more := c.planned[w]
-	if more == nil {
-		more = map[string]bool{}
-	}
-	before := map[string]map[string]int{}
+	had, before := 0, map[string]map[string]int{}
 	for _, s := range w.PodSets {
 		before[s.Name] = w.places(s.Name)
+		had += w.planSize(s.Name)
 	}
 	b := *a
 	b.Plan = a.Plan.Clone()
 	w.admission = &b
+	now := c.planned[w]
+	if now == nil {
+		now = &planned{nodes: map[string]bool{}}
+		c.planned[w] = now
+	}
+	now.grew = now.grew || total(b.Plan.Sizes()) > had
 	for _, s := range w.PodSets {
 		for node, n := range w.places(s.Name) {
 			if n > before[s.Name][node] {
-				more[node] = true
+				now.nodes[node] = true
 			}
 		}
-	}
-	if len(more) > 0 {
-		c.planned[w] = more
 	}
 }
 

@@ -16,6 +16,8 @@ const simulateHelp = `Run scenario files on the decision core with a virtual clu
 
 A scenario says what hardware and queues there are, what happens when, and what
 must be true. No cluster is needed and no time passes: a run is the same each time.
+With --random stories are drawn by lot instead, and must break no promise. Of the
+first that does, a shorter one with the same fault is printed.
 
 Exit codes:
   0  every expectation of every file holds
@@ -28,19 +30,42 @@ type simulateFlags struct {
 	output string
 	seed   uint64
 	trace  bool
+	faults bool
+
+	random bool
+	seeds  uint64
+	events int
+}
+
+func (f *simulateFlags) check(files []string) error {
+	switch {
+	case f.output != "text" && f.output != "json":
+		return fmt.Errorf("--output is text or json, not %q", f.output)
+	case f.random && len(files) > 0:
+		return errors.New("--random draws its own stories, it takes no files")
+	case f.random && (f.trace || f.faults || f.output != "text"):
+		return errors.New("--random goes with --seed, --seeds and --events only")
+	case f.random && (f.events < 1 || f.seeds < 1):
+		return errors.New("--seeds and --events are at least 1")
+	case !f.random && len(files) == 0:
+		return errors.New("which file? see sluice simulate --help")
+	}
+	return nil
 }
 
 func newSimulate() *cobra.Command {
 	var f simulateFlags
 	cmd := &cobra.Command{
-		Use:     "simulate FILE...",
+		Use:     "simulate FILE... | simulate --random",
 		Short:   "Run scenario files",
 		Long:    simulateHelp,
-		Example: "  sluice simulate --trace simulations/testdata/scenarios/strict-order.yaml",
-		Args:    cobra.MinimumNArgs(1),
+		Example: "  sluice simulate --trace simulations/testdata/scenarios/strict-order.yaml\n  sluice simulate --random --seeds 200 --events 500",
 		RunE: func(cmd *cobra.Command, files []string) error {
-			if f.output != "text" && f.output != "json" {
-				return fmt.Errorf("--output is text or json, not %q", f.output)
+			if err := f.check(files); err != nil {
+				return err
+			}
+			if f.random {
+				return simulateRandom(f, cmd.OutOrStdout(), cmd.ErrOrStderr())
 			}
 			return simulate(files, f, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
@@ -48,6 +73,10 @@ func newSimulate() *cobra.Command {
 	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "text or json")
 	cmd.Flags().Uint64Var(&f.seed, "seed", 0, "order what a real cluster does in parallel by this seed; 0 leaves it as it comes")
 	cmd.Flags().BoolVar(&f.trace, "trace", false, "tell what happens")
+	cmd.Flags().BoolVar(&f.faults, "faults", false, "let writes go wrong by lot, with the seed")
+	cmd.Flags().BoolVar(&f.random, "random", false, "draw stories by lot, every other one with faults, instead of reading files")
+	cmd.Flags().Uint64Var(&f.seeds, "seeds", 20, "of --random: how many stories, from --seed on")
+	cmd.Flags().IntVar(&f.events, "events", 200, "of --random: how many events each has")
 	return cmd
 }
 
@@ -82,7 +111,11 @@ func simulate(files []string, f simulateFlags, stdout, stderr io.Writer) error {
 			}
 			continue
 		}
-		r := simulations.Run(s, simulations.Options{Seed: f.seed})
+		o := simulations.Options{Seed: f.seed}
+		if f.faults {
+			o.Fault = simulations.Unlucky(f.seed)
+		}
+		r := simulations.Run(s, o)
 		out = append(out, ran(r, f.trace))
 		if !r.OK() {
 			code = exitFailed

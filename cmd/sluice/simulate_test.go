@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -116,7 +117,11 @@ func TestCommandLine(t *testing.T) {
 		args []string
 		want string
 	}{
-		{nil, "requires at least 1 arg"},
+		{nil, "which file?"},
+		{[]string{"--random", file}, "it takes no files"},
+		{[]string{"--random", "--trace"}, "--random goes with"},
+		{[]string{"--random", "--seeds", "0"}, "at least 1"},
+		{[]string{"--random", "--events", "-3"}, "at least 1"},
 		{[]string{"-o", "yaml", file}, "--output is text or json, not \"yaml\""},
 		{[]string{"--seed", "-1", file}, "seed"},
 		{[]string{"--bogus", file}, "unknown flag: --bogus"},
@@ -157,6 +162,42 @@ func TestJSON(t *testing.T) {
 	if g := got[2]; g.Result != "unsupported" || len(g.Unsupported) != 1 || g.Unsupported[0] != (use{6, "gpuLost"}) {
 		t.Errorf("unsupported: %+v", g)
 	}
+}
+
+// TestRandom: stories are drawn, progress is told apart from the outcome, and
+// the same seeds give the same outcome.
+func TestRandom(t *testing.T) {
+	args := []string{"--random", "--seeds", "3", "--events", "30", "--seed", "11"}
+	code, stdout, stderr := sluice(args...)
+	if code != exitOK || !strings.HasPrefix(stdout, "3 stories from seed 11, ") || !strings.HasSuffix(stdout, "every promise held\n") {
+		t.Errorf("exit code %d, stdout %q", code, stdout)
+	}
+	if n := strings.Count(stderr, "\n"); n != 3 || !strings.Contains(stderr, "3 of 3 stories: ") {
+		t.Errorf("progress: %q", stderr)
+	}
+	if _, again, _ := sluice(args...); again != stdout {
+		t.Errorf("again: %q, was %q", again, stdout)
+	}
+}
+
+// TestFaults: a file can be run with writes that fail, as a shortened story may
+// need.
+func TestFaults(t *testing.T) {
+	file := files(t, holds)[0]
+	_, calm, _ := sluice("--trace", "--seed", "2", file)
+	for seed := range 40 {
+		code, stdout, _ := sluice("--trace", "--faults", "--seed", fmt.Sprint(seed), file)
+		if strings.Contains(stdout, "refused ") || strings.Contains(stdout, "lost ") {
+			if strings.Contains(calm, "refused ") || strings.Contains(calm, "lost ") {
+				t.Error("writes fail without --faults")
+			}
+			return
+		}
+		if code == exitInvalid {
+			t.Fatal(stdout)
+		}
+	}
+	t.Error("no write fails with any of 40 seeds")
 }
 
 func TestTrace(t *testing.T) {

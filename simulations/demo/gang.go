@@ -35,7 +35,7 @@ func readGangs(folder string) (gangs []*gang, needs []*unstructured.Unstructured
 		return nil, nil, err
 	}
 	for _, o := range objects {
-		if o.GroupVersionKind().GroupKind() != (batchv1.SchemeGroupVersion.WithKind("Job").GroupKind()) {
+		if o.GroupVersionKind().GroupKind() != batchv1.SchemeGroupVersion.WithKind("Job").GroupKind() {
 			needs = append(needs, o)
 			continue
 		}

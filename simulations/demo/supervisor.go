@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -36,10 +37,12 @@ type Supervisor struct {
 	say    func(format string, args ...any)
 
 	mu       sync.Mutex
-	stopped  bool // by Stop: Keep leaves it so
-	killed   bool // by Kill: its end is no surprise
+	stopped  bool  // by Stop: Keep leaves it so
+	killed   bool  // by Kill: its end is no surprise
+	logAt    int64 // where the log stood before the start
 	starts   int
 	kills    int
+	ends     []string // what the log says of each controller that ended by itself
 	absences []Absence
 }
 
@@ -48,12 +51,13 @@ func (s *Supervisor) alive() bool { return s.state.Controller.Alive() }
 
 // start starts the controller and writes it down before anything else.
 func (s *Supervisor) start() error {
+	logAt := sizeOf(s.spec.Log)
 	identity, err := process.Start(s.spec)
 	if err != nil {
 		return err
 	}
 	s.starts++
-	s.killed = false
+	s.killed, s.logAt = false, logAt
 	s.state.Controller = recorded{Identity: identity, Digest: s.digest, Since: time.Now().Round(0)}
 	return s.state.save()
 }
@@ -65,7 +69,7 @@ func (s *Supervisor) Ensure(ctx context.Context) (reused bool, err error) {
 	defer s.mu.Unlock()
 	s.stopped = false
 	if s.alive() && s.state.Controller.Digest == s.digest {
-		if err := s.waitReady(ctx, 0); err == nil || ctx.Err() != nil {
+		if err := s.waitReady(ctx); err == nil || ctx.Err() != nil {
 			s.present()
 			return true, err
 		}
@@ -79,11 +83,10 @@ func (s *Supervisor) Ensure(ctx context.Context) (reused bool, err error) {
 	}
 	const attempts = 3
 	for attempt := 1; ; attempt++ {
-		logAt := sizeOf(s.spec.Log)
 		if err := s.start(); err != nil {
 			return false, err
 		}
-		err := s.waitReady(ctx, logAt)
+		err := s.waitReady(ctx)
 		if err == nil {
 			s.present()
 			return false, nil
@@ -98,7 +101,7 @@ func (s *Supervisor) Ensure(ctx context.Context) (reused bool, err error) {
 // errEnded says that the controller ended instead of becoming ready.
 var errEnded = errors.New("it ended")
 
-func (s *Supervisor) waitReady(ctx context.Context, logAt int64) error {
+func (s *Supervisor) waitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	told := time.Now()
@@ -106,7 +109,7 @@ func (s *Supervisor) waitReady(ctx context.Context, logAt int64) error {
 		err := probe(ctx, s.health)
 		switch {
 		case !s.alive():
-			return fmt.Errorf("%w; the end of %s:\n%s", errEnded, s.spec.Log, tail(s.spec.Log, logAt))
+			return fmt.Errorf("%w; the end of %s:\n%s", errEnded, s.spec.Log, tail(s.spec.Log, s.logAt))
 		case err == nil:
 			return nil
 		case time.Since(told) > 10*time.Second:
@@ -149,9 +152,11 @@ func (s *Supervisor) revive(backoff time.Duration) (short bool) {
 		return false
 	}
 	s.absent(time.Now())
-	gone, how := s.state.Controller, "ended by itself, see "+s.spec.Log
-	if s.killed {
-		how = "was killed"
+	gone, how := s.state.Controller, "was killed"
+	if !s.killed {
+		last := lastLine(tail(s.spec.Log, s.logAt))
+		s.ends = append(s.ends, last)
+		how = fmt.Sprintf("ended by itself (%s: %s)", s.spec.Log, last)
 	}
 	short = !s.killed && time.Since(gone.Since) < shortLife+backoff
 	if err := s.start(); err != nil {
@@ -234,12 +239,22 @@ func (s *Supervisor) Starts() int {
 	return s.starts
 }
 
+// Ends tells of each controller that ended without being asked to, by the last
+// line of its log.
+func (s *Supervisor) Ends() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string(nil), s.ends...)
+}
+
 // Absences lists the times without a ready controller so far.
 func (s *Supervisor) Absences() []Absence {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]Absence(nil), s.absences...)
 }
+
+func lastLine(text string) string { return text[strings.LastIndexByte(text, '\n')+1:] }
 
 // environment is what the controller sees of the caller's: nothing that could
 // lead it to another cluster.

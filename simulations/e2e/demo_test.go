@@ -75,8 +75,14 @@ func TestDemoWithKills(t *testing.T) {
 	}
 	tell(t, "SLUICE_E2E_SEED=%d repeats the instants", seed)
 	s.watched(t, func(func(witness.Interval)) {
+		ends := len(s.Supervisor().Ends())
+		defer func() {
+			for _, last := range s.Supervisor().Ends()[ends:] {
+				t.Errorf("a controller ended by itself: %s", last)
+			}
+		}()
 		for done := 0; done < kills; {
-			result := s.play(t, demo.Kills{Every: 2500 * time.Millisecond, Times: kills - done, Seed: seed + uint64(done)})
+			result := s.play(t, demo.Kills{Every: 1600 * time.Millisecond, Times: kills - done, Seed: seed + uint64(done)})
 			done += result.Kills
 			tell(t, "killed %d times of %d; the gangs took %v", done, kills, result.Took.Round(100*time.Millisecond))
 			if t.Failed() {

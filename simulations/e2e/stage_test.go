@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -49,8 +50,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// clear removes all that was started. After a failure the data and logs stay,
-// and the next run uses them again.
+// clear removes all that was started. After a failure the data and logs stay
+// until the next run.
 func (s *stage) clear(code int) int {
 	defer s.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
@@ -108,10 +109,28 @@ func (s *stage) open(ctx context.Context) {
 	if s.root, s.err = demo.RootAbove("."); s.err != nil {
 		return
 	}
-	if s.Demo, s.err = demo.Open(demo.Options{Root: s.root, Dir: filepath.Join(cache, "e2e"), Out: progress}); s.err != nil {
+	o := demo.Options{Root: s.root, Dir: filepath.Join(cache, "e2e"), Out: progress}
+	if s.err = removeEarlier(ctx, o); s.err != nil {
+		return
+	}
+	if s.Demo, s.err = demo.Open(o); s.err != nil {
 		return
 	}
 	s.err = s.Up(ctx)
+}
+
+// removeEarlier removes what a run left that failed or was cut off.
+func removeEarlier(ctx context.Context, o demo.Options) error {
+	if _, err := os.Stat(filepath.Join(o.Dir, "state.json")); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	fmt.Fprintln(progress, "removing what an earlier run left")
+	d, err := demo.Open(o)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Down(ctx)
 }
 
 // missingProgram names a program of the control plane that was not built yet.

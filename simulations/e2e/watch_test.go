@@ -21,25 +21,37 @@ import (
 const halfFor = 5 * time.Second
 
 // watched runs something while the witness watches, and fails the test for each
-// broken rule. It returns the log, and the verdict, for more questions.
-func (s *stage) watched(t *testing.T, during func(excuse func(witness.Interval))) (*witness.Log, witness.Verdict) {
+// broken rule, also if the test has failed already. It returns the log and the
+// verdict, for more questions.
+func (s *stage) watched(t *testing.T, during func(excuse func(witness.Interval))) (log *witness.Log, verdict witness.Verdict) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	log := &witness.Log{}
+	log = &witness.Log{}
 	wait, err := witness.Watch(ctx, s.Cluster().Config, log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	terms := witness.Terms{HalfFor: halfFor, OutOfReach: []string{metav1.NamespaceSystem, "sluice-system"}}
-	during(func(i witness.Interval) { terms.Excused = append(terms.Excused, i) })
+	var excused []witness.Interval
+	defer func() {
+		cancel()
+		wait()
+		verdict = s.judge(t, log, excused)
+	}()
+	during(func(i witness.Interval) { excused = append(excused, i) })
 	s.delivered(t, log)
-	cancel()
-	wait()
+	return log, verdict
+}
+
+// judge fails the test for each rule that was broken.
+func (s *stage) judge(t *testing.T, log *witness.Log, excused []witness.Interval) witness.Verdict {
+	t.Helper()
 	for _, a := range s.Supervisor().Absences() {
-		terms.Excused = append(terms.Excused, witness.Interval(a))
+		excused = append(excused, witness.Interval(a))
 	}
-	verdict := witness.Judge(log, terms)
+	verdict := witness.Judge(log, witness.Terms{
+		HalfFor: halfFor, Excused: excused, OutOfReach: []string{metav1.NamespaceSystem, "sluice-system"},
+	})
 	tell(t, "the witness: %v", verdict)
 	for i, v := range verdict.Violations {
 		if i == 20 {
@@ -51,7 +63,7 @@ func (s *stage) watched(t *testing.T, during func(excuse func(witness.Interval))
 	if t.Failed() {
 		s.keep(t, log)
 	}
-	return log, verdict
+	return verdict
 }
 
 // keep writes down what the witness saw, beside the controller's log.

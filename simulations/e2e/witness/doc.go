@@ -19,8 +19,9 @@
 //   - NodeOver: what is bound to a node or released to it is no more than the
 //     node has;
 //   - QueueOver: the released pods of a queue ask for no more than its maximum;
-//   - HalfReleased: no gang has both released and gated pods for longer than a
-//     bound, leaving out times in which that could not be mended.
+//   - HalfReleased: no gang has both released pods and gated ones, for which its
+//     plan has a place, for longer than a bound, leaving out times in which that
+//     could not be mended.
 //
 // After a watch was broken and the objects had to be listed anew, what happened
 // in between is unknown: such times are blind, and nothing is judged in them.

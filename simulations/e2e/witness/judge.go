@@ -231,29 +231,14 @@ func (j *judge) halves(w *World, r Record) {
 	if r.Kind != Pods {
 		return
 	}
-	type count struct{ released, gated int }
-	counts := make(map[client.ObjectKey]count)
-	for _, p := range w.Pods {
-		// A pod that is being deleted is neither: it was taken back, and pods of
-		// the gang's next start may already wait beside it.
-		if p.Workload.Name == "" || p.DeletionTimestamp != nil {
-			continue
-		}
-		c := counts[p.Workload]
-		if p.Gated {
-			c.gated++
-		} else {
-			c.released++
-		}
-		counts[p.Workload] = c
-	}
+	counts := w.releases()
 	for gang, c := range counts {
-		if _, since := j.half[gang]; !since && c.released > 0 && c.gated > 0 {
+		if _, since := j.half[gang]; !since && c.half() {
 			j.half[gang] = r.At
 		}
 	}
 	for gang, since := range j.half {
-		if c := counts[gang]; c.released == 0 || c.gated == 0 {
+		if !counts[gang].half() {
 			j.endHalf(gang, later(since, r.At), r)
 		}
 	}

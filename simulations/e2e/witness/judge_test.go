@@ -81,7 +81,7 @@ func workload(plan map[string]int32) *kueue.Workload {
 		}
 	}
 	w.Status.Admission = &kueue.Admission{ClusterQueue: "team", PodSetAssignments: []kueue.PodSetAssignment{{
-		Name: "main", TopologyAssignment: utiltas.V1Beta2From(ta),
+		Name: "main", Count: ptr.To(plan["a"] + plan["b"]), TopologyAssignment: utiltas.V1Beta2From(ta),
 	}}}
 	w.Status.Conditions = []metav1.Condition{{Type: kueue.WorkloadAdmitted, Status: metav1.ConditionTrue}}
 	return w
@@ -279,6 +279,38 @@ func TestRules(t *testing.T) {
 			s.at = s.at.Add(5 * time.Second)
 			s.pod(bound(one, "a"))
 		}, "HalfReleased ml/job-train"},
+		"half, and taken back": {func(s *story) {
+			s.admit(ab)
+			s.pod(one)
+			s.pod(two)
+			s.pod(released(one, "a"))
+			s.admit(nil)
+			s.at = s.at.Add(6 * time.Second)
+			s.pod(bound(one, "a"))
+		}, "HalfReleased ml/job-train"},
+		"one pod too many": {func(s *story) {
+			s.admit(ab)
+			s.pod(one)
+			s.pod(two)
+			s.pod(released(one, "a"))
+			s.pod(released(two, "b"))
+			s.pod(three)
+			s.at = s.at.Add(time.Minute)
+			s.gone(three)
+		}, ""},
+		"half because the follower of a failed pod waits": {func(s *story) {
+			s.admit(ab)
+			s.pod(one)
+			s.pod(two)
+			s.pod(released(one, "a"))
+			s.pod(released(two, "b"))
+			failed := bound(two, "b")
+			failed.Status.Phase = corev1.PodFailed
+			s.pod(failed)
+			s.pod(three)
+			s.at = s.at.Add(time.Minute)
+			s.gone(three)
+		}, "HalfReleased ml/job-train"},
 		"half for a moment, twice": {func(s *story) {
 			s.admit(ab)
 			s.pod(one)
@@ -286,6 +318,9 @@ func TestRules(t *testing.T) {
 			s.pod(released(one, "a"))
 			s.at = s.at.Add(3 * time.Second)
 			s.pod(released(two, "b"))
+			failed := bound(two, "b")
+			failed.Status.Phase = corev1.PodFailed
+			s.pod(failed)
 			s.pod(three)
 			s.at = s.at.Add(3 * time.Second)
 			s.gone(three)

@@ -2,6 +2,7 @@ package witness
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 	kueueconstants "sigs.k8s.io/kueue/pkg/constants"
@@ -29,6 +30,15 @@ func planned(a *kueue.Admission, podSet string) map[string]int32 {
 		return count
 	}
 	return nil
+}
+
+// places counts the pods that an admission is for.
+func places(a *kueue.Admission) int {
+	n := 0
+	for _, assigned := range a.PodSetAssignments {
+		n += int(ptr.Deref(assigned.Count, 0))
+	}
+	return n
 }
 
 // podSetOf names the pod set of a pod.

@@ -217,6 +217,40 @@ func (w *World) Holding() map[client.ObjectKey]int {
 	return count
 }
 
+// releases counts the pods of one gang.
+type releases struct{ released, gated, planned int }
+
+// half reports whether some of the gang go and others, for which there is a
+// place in the plan, do not.
+func (c releases) half() bool { return c.gated > 0 && c.released > 0 && c.released < c.planned }
+
+// releases counts the pods of every gang. A pod that has failed or is being
+// deleted has left its place to another; one that has succeeded has used it.
+// More pods than places are the job's error: one that is made twice, say.
+func (w *World) releases() map[client.ObjectKey]releases {
+	counts := make(map[client.ObjectKey]releases)
+	for _, p := range w.Pods {
+		if p.Workload.Name == "" || p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodFailed {
+			continue
+		}
+		c := counts[p.Workload]
+		if p.Gated {
+			c.gated++
+		} else {
+			c.released++
+		}
+		counts[p.Workload] = c
+	}
+	for gang, c := range counts {
+		c.planned = c.gated + c.released
+		if workload := w.Workloads[gang]; workload != nil && workload.Status.Admission != nil {
+			c.planned = places(workload.Status.Admission)
+		}
+		counts[gang] = c
+	}
+	return counts
+}
+
 func admitted(w *kueue.Workload) bool {
 	return w != nil && w.Status.Admission != nil && meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadAdmitted)
 }

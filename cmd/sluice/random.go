@@ -1,0 +1,54 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"runtime"
+
+	"sluice.dev/sluice/simulations"
+)
+
+// simulateRandom runs stories drawn by lot on all processors, tells how far it
+// is, and prints the first that goes wrong as a scenario, made shorter.
+func simulateRandom(f simulateFlags, stdout, stderr io.Writer) error {
+	todo, done := make(chan uint64), make(chan *simulations.Drawn)
+	for range runtime.GOMAXPROCS(0) {
+		go func() {
+			for seed := range todo {
+				done <- simulations.RunStory(seed, f.events, seed%2 == 1)
+			}
+		}()
+	}
+	go func() {
+		for i := range f.seeds {
+			todo <- f.seed + i
+		}
+		close(todo)
+	}()
+	var first *simulations.Drawn
+	events, writes, bad := 0, 0, 0
+	for i := range f.seeds {
+		d := <-done
+		events, writes = events+d.Events, writes+d.Writes
+		for _, l := range d.Wrong {
+			fmt.Fprintln(stderr, l)
+		}
+		if len(d.Wrong) > 0 {
+			bad++
+			if first == nil || d.Seed < first.Seed {
+				first = d
+			}
+		}
+		if tell := max(1, f.seeds/20); (i+1)%tell == 0 {
+			fmt.Fprintf(stderr, "%d of %d stories: %d events, %d writes, %d went wrong\n", i+1, f.seeds, events, writes, bad)
+		}
+	}
+	if first == nil {
+		fmt.Fprintf(stdout, "%d stories from seed %d, %d events, %d writes: every promise held\n", f.seeds, f.seed, events, writes)
+		return nil
+	}
+	fmt.Fprintf(stderr, "looking for a shorter story with the fault of seed %d\n", first.Seed)
+	text := first.Shrink(func(events int) { fmt.Fprintf(stderr, "%d events\n", events) })
+	fmt.Fprint(stdout, text)
+	return exitError(exitFailed)
+}
