@@ -12,6 +12,13 @@ import (
 // server says what of them was done, and that has been read already; what was not
 // done is decided anew, on what holds now.
 func (r *runner) replay(j Journal) error {
+	past, err := j.Usage()
+	if err != nil {
+		return fmt.Errorf("replay the journal: %w", err)
+	}
+	if past != nil {
+		r.state.Apply(admission.PastSeen{Past: *past})
+	}
 	unsettled, err := j.Replay()
 	if err != nil {
 		return fmt.Errorf("replay the journal: %w", err)

@@ -24,6 +24,8 @@ type Journal interface {
 	admission.Journal
 	// Replay returns the decisions that were appended and not settled, oldest first.
 	Replay() ([]admission.Decision, error)
+	// Usage returns what queues used of late, or nil.
+	Usage() (*admission.Past, error)
 	Close() error
 }
 

@@ -40,5 +40,6 @@ func policy(p config.Policy) admission.Config {
 	c.RecoveryWindow = p.RecoveryWindow
 	c.MinRuntime = p.MinRuntime
 	c.GrowEvery = p.GrowEvery
+	c.HalfLife = p.HalfLife
 	return c
 }

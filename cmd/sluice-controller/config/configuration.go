@@ -49,6 +49,9 @@ type Policy struct {
 	Placement  Placement     `yaml:"placement"`
 	// GrowEvery is how often an elastic gang below its full size tries to grow.
 	GrowEvery time.Duration `yaml:"growEvery"`
+	// HalfLife lets what queues used of late join their shares where the order is
+	// decided: it counts half after that long. 0 forgets at once.
+	HalfLife time.Duration `yaml:"halfLife"`
 }
 
 // Integrations names the kinds of job that can be queued.

@@ -74,6 +74,9 @@ func (r *refusals) policy(p Policy) {
 	if p.MinRuntime < 0 {
 		r.refuse("policy.minRuntime", "%v is negative", p.MinRuntime)
 	}
+	if p.HalfLife < 0 {
+		r.refuse("policy.halfLife", "%v, want 0 or more", p.HalfLife)
+	}
 	if p.GrowEvery <= 0 {
 		r.refuse("policy.growEvery", "%v, want more than 0", p.GrowEvery)
 	}

@@ -10,8 +10,9 @@ import (
 // Places in /proc/PID/stat behind the program's name, which stands in brackets
 // and may itself hold spaces and brackets.
 const (
-	fieldState = 0
-	fieldStart = 19 // in ticks since boot
+	fieldState   = 0
+	fieldThreads = 17
+	fieldStart   = 19 // in ticks since boot
 )
 
 // startOf reads when the process that has this pid was started, and whether it
@@ -29,6 +30,9 @@ func startOf(pid int) (start string, running bool) {
 	if len(fields) <= fieldStart {
 		return "", false
 	}
-	ended := fields[fieldState] == "Z" || fields[fieldState] == "X"
+	// The first thread of a process that was killed may be gone while others still
+	// hold its ports and files.
+	state, threads := fields[fieldState], fields[fieldThreads]
+	ended := state == "X" || state == "Z" && (threads == "1" || threads == "0")
 	return strings.TrimSpace(string(boot)) + "/" + fields[fieldStart], !ended
 }
