@@ -234,6 +234,7 @@ func (p *pass) group(w *queue.Workload) *queue.Group {
 
 // offer is what one flavor has for a claim now.
 type offer struct {
+	sizes  []int // of its pod sets; nil is the claim's minimum
 	flavor *queue.Flavor
 	spec   *gang.Spec
 	charge quota.Resources // for the minimum

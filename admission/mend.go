@@ -58,6 +58,9 @@ func (p *pass) mend() {
 		if len(stranded) > 0 && p.move(r, stranded) {
 			stranded = nil
 		}
+		if len(stranded) > 0 && p.makeRoom(r, stranded) {
+			continue // nobody stops in vain: it is not given up meanwhile
+		}
 		p.judge(r, stranded)
 	}
 }
@@ -205,39 +208,80 @@ func (p *pass) usable(node string, ps *gang.PodSet) bool {
 	return true
 }
 
+// lost is what a gang needs anew for its stranded places.
+type lost struct {
+	spec  gang.Spec
+	sizes []int
+	stays gang.Plan // the plan without them
+}
+
+// give takes the stranded places off the books and says what is needed instead.
+func (p *pass) give(r *record, stranded []slotKey) lost {
+	l := lost{spec: *r.flavor.Spec(&r.w.Spec), stays: r.admission.Plan.Clone()}
+	l.spec.PodSets = slices.Clone(l.spec.PodSets)
+	l.sizes = make([]int, len(l.spec.PodSets))
+	open := r.openSlots()
+	for _, k := range stranded {
+		l.sizes[k.set] += open[k]
+		l.stays.Add(k.set, k.node, -open[k])
+		p.inv.Give(k.node, l.spec.PodSets[k.set].Request.Times(open[k]))
+	}
+	p.hold(&l.spec, l.stays)
+	return l
+}
+
 // move finds other nodes for the stranded places, all of them, and moves the plan.
 func (p *pass) move(r *record, stranded []slotKey) bool {
-	open := r.openSlots()
-	spec := *r.flavor.Spec(&r.w.Spec)
-	spec.PodSets = slices.Clone(spec.PodSets)
-	sizes := make([]int, len(spec.PodSets))
-	plan := r.admission.Plan.Clone()
 	mark := p.inv.Mark()
-	for _, k := range stranded {
-		sizes[k.set] += open[k]
-		plan.Add(k.set, k.node, -open[k])
-		p.inv.Give(k.node, spec.PodSets[k.set].Request.Times(open[k]))
-	}
-	p.hold(&spec, plan)
-	found, short := gang.Place(p.inv, &spec, sizes)
+	l := p.give(r, stranded)
+	found, short := gang.Place(p.inv, &l.spec, l.sizes)
 	p.inv.Undo(mark)
 	if short != nil {
 		return false
 	}
-	for _, k := range stranded {
-		p.inv.Give(k.node, spec.PodSets[k.set].Request.Times(open[k]))
-	}
-	p.inv.TakePlan(&spec, found)
+	p.give(r, stranded)
+	p.inv.TakePlan(&l.spec, found)
+	a := *r.admission
+	a.Plan, a.Based = l.stays, r.version
 	for i, set := range found.Sets {
 		for _, slot := range set.Slots {
-			plan.Add(i, slot.Node, slot.Count)
+			a.Plan.Add(i, slot.Node, slot.Count)
 		}
 	}
-	a := *r.admission
-	a.Plan, a.Based = plan, r.version
 	p.d.Move = append(p.d.Move, a)
 	p.moved[r] = true
 	return true
+}
+
+// makeRoom takes back lower work of r's queue for its stranded places, which are the
+// first claim of that queue, and keeps what stops anyway for them. r is charged for
+// its places already, so quota is not asked, and nobody of another queue stops.
+func (p *pass) makeRoom(r *record, stranded []slotKey) bool {
+	leaf, known := p.s.tree.ID(r.queue)
+	q := p.s.queues[r.queue]
+	if !known || q == nil {
+		return false
+	}
+	mark := p.inv.Mark()
+	l := p.give(r, stranded)
+	o := offer{flavor: r.flavor, spec: &l.spec, sizes: l.sizes}
+	going := slices.DeleteFunc(p.going(r, r.charge), func(v victim) bool { return p.dies(v.r.key) })
+	victims := p.enough(r, leaf, o, going)
+	if len(victims) == 0 {
+		victims = p.enough(r, leaf, o, slices.Concat(going, p.candidates(r, leaf, q, o)))
+	}
+	p.inv.Undo(mark)
+	if len(victims) == 0 {
+		return false
+	}
+	p.takeAll(r, victims)
+	p.keepRoom(r, o, loadsOf(victims))
+	return true
+}
+
+// dies says whether the gang stops for a nominee, who has what it frees.
+func (p *pass) dies(key string) bool {
+	return slices.ContainsFunc(p.s.nominees, func(n Nominee) bool { return slices.Contains(n.Victims, key) })
 }
 
 // hold keeps what is moved in the domain of what stays, if the gang must share one.

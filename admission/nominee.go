@@ -12,28 +12,72 @@ import (
 // nominate decides that the victims stop, and keeps what they free for r.
 func (p *pass) nominate(r *record, leaf int, o offer, victims []victim) {
 	n := Nominee{Key: r.w.Key, UID: r.w.UID, Flavor: flavorName(o.flavor)}
-	var loads []load
+	n.Victims, n.Awaited = p.takeAll(r, victims)
+	p.fork()
+	if plan, ok := p.keepFor(r, leaf, o, loadsOf(victims)); ok {
+		n.Plan = plan
+	}
+	p.d.Nominees = append(p.d.Nominees, n)
+}
+
+// takeAll takes the victims back for r and names them; some of them may stop anyway.
+func (p *pass) takeAll(r *record, victims []victim) (names []string, awaited bool) {
 	for i, v := range victims {
-		loads = append(loads, v.load)
 		if slices.ContainsFunc(victims[:i], func(x victim) bool { return x.r == v.r }) {
-			continue // told with its first part
+			continue // taken with its first part
 		}
-		n.Victims = append(n.Victims, v.r.key)
+		names = append(names, v.r.key)
 		switch {
 		case v.going:
-			n.Awaited = true
+			awaited = true
 		case goes(victims, v.r):
 			p.takeFor(r, v.r)
 		default:
 			p.shrink(v.r, victims)
 		}
 	}
-	slices.Sort(n.Victims)
-	p.fork()
-	if plan, ok := p.keepFor(r, leaf, o, loads); ok {
-		n.Plan = plan
+	slices.Sort(names)
+	return names, awaited
+}
+
+func loadsOf(victims []victim) []load {
+	loads := make([]load, len(victims))
+	for i, v := range victims {
+		loads[i] = v.load
 	}
-	p.d.Nominees = append(p.d.Nominees, n)
+	return loads
+}
+
+// keepRoom keeps, on the nodes alone, the places that the offer will have once the
+// victims are gone.
+func (p *pass) keepRoom(r *record, o offer, victims []load) {
+	mark := p.inv.Mark()
+	for _, v := range victims {
+		for _, h := range v.rooms {
+			p.inv.Give(h.node, h.amount)
+		}
+	}
+	plan, short := gang.Place(p.inv, o.spec, o.sizesFor(r))
+	p.inv.Undo(mark)
+	if short != nil {
+		return
+	}
+	for _, v := range victims {
+		p.replaced[v.r] = true
+	}
+	k := kept{key: r.w.Key, rooms: beyond(o.spec, plan, victims)}
+	for _, h := range k.rooms {
+		p.inv.Take(h.node, h.amount)
+	}
+	p.promised = append(p.promised, k)
+}
+
+// sizesFor is how many pods of each pod set the offer is for.
+func (o *offer) sizesFor(r *record) []int {
+	if o.sizes != nil {
+		return o.sizes
+	}
+	return r.w.LeastSizes()
 }
 
 // takeFor evicts x whole for r.

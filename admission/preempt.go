@@ -372,7 +372,7 @@ func (p *pass) holds(r *record, leaf int, o offer, ledger *quota.Ledger) bool {
 	if !p.ownFits(r, leaf, o.charge) {
 		return false
 	}
-	return gang.Fits(p.inv, o.spec, r.w.LeastSizes())
+	return gang.Fits(p.inv, o.spec, o.sizesFor(r))
 }
 
 // compareSets orders outcomes: the standing of those taken back, from the highest
