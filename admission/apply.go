@@ -84,7 +84,7 @@ func (s *State) workloadSeen(e WorkloadSeen) {
 	} else if r.phase == Waiting {
 		s.waiting.Remove(r.w.Key)
 	}
-	r.version, r.settled, r.done = e.Version, true, e.Done
+	r.version, r.settled, r.before, r.done = e.Version, true, nil, e.Done
 	s.respec(r, e.Workload)
 	switch {
 	case e.Finished:
@@ -175,7 +175,7 @@ func (s *State) workloadGone(key string) {
 	delete(s.records, key)
 	s.nominees = slices.DeleteFunc(slices.Clone(s.nominees), func(n Nominee) bool { return n.Key == key })
 	s.enter(r, Finished, nil)
-	r.deleted = true
+	r.deleted, r.before = true, nil
 	s.recount(r)
 	if len(r.held) > 0 {
 		s.gone++
@@ -435,9 +435,10 @@ func (s *State) outcome(o Outcome) {
 	}
 	switch o.Result {
 	case Committed:
-		r.refused = 0
+		r.refused, r.before = 0, nil
 		r.version = max(r.version, o.Version)
 		r.settled = o.Version > 0
+		s.recount(r)
 	case Refused:
 		r.refused++
 		s.refused(r, o)
@@ -451,8 +452,9 @@ func (s *State) refused(r *record, o Outcome) {
 	r.settled = true
 	r.retry = o.At.Add(s.backoff(r.refused))
 	if r.before != nil {
-		s.enter(r, r.before.phase, r.before.admission)
+		was := r.before
 		r.before = nil
+		s.enter(r, was.phase, was.admission)
 	}
 	if o.Act == ActAdmit && r.phase == Waiting {
 		s.retrying[r.key] = r

@@ -85,7 +85,8 @@ func (r *record) moved() bool {
 
 // occupancy is how many pods of each set r takes up on each node: for the current
 // admission the larger of what the plan still promises and what exists, and
-// besides every pod of an earlier one.
+// besides every pod of an earlier one. What a plan promised before a write that has
+// no answer yet is kept as well.
 func (r *record) occupancy() map[slotKey]int {
 	occ := map[slotKey]int{}
 	old := map[slotKey]int{}
@@ -106,6 +107,15 @@ func (r *record) occupancy() map[slotKey]int {
 	}
 	for k, n := range old {
 		occ[k] += n
+	}
+	if r.before != nil && r.before.admission != nil {
+		// Whether the write that gave places up took effect is not known yet.
+		for i, set := range r.before.admission.Plan.Sets {
+			for _, slot := range set.Slots {
+				k := slotKey{i, slot.Node}
+				occ[k] = max(occ[k], slot.Count)
+			}
+		}
 	}
 	for k, n := range occ {
 		if n == 0 {
