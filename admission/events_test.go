@@ -245,3 +245,22 @@ func TestDeadOwner(t *testing.T) {
 	w.s.Apply(QueueSeen{w.queue(t, fields("A nominal=gpu:8"))})
 	w.s.Apply(PodGone{"p"})
 }
+
+// A replacement is not released to the place that the pod before it, which stops,
+// still holds; once that is gone it is.
+func TestReplacementWaits(t *testing.T) {
+	w := oneNode(t, "8")
+	w.put(single(w, "J", 0))
+	w.cycle(t)
+	old := w.podsOf("J")[0]
+	old.Stopping, old.Version = true, old.Version+1
+	w.s.Apply(PodSeen{Pod: old})
+	w.s.Apply(PodSeen{Pod: Pod{UID: "next", Key: "next", Version: 1, Workload: "J", Set: "main"}})
+	if d := Cycle(w.s, w.now); len(d.Release) > 0 || len(d.Evict) > 0 {
+		t.Fatalf("released %v, evicted %v while %s is there", d.Release, d.Evict, old.UID)
+	}
+	w.s.Apply(PodGone{old.UID})
+	if d := Cycle(w.s, w.now); len(d.Release) != 1 || d.Release[0].UID != "next" {
+		t.Fatalf("released %v once %s was gone", d.Release, old.UID)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Drawn is how a story that was drawn by lot came out.
@@ -18,6 +19,7 @@ type Drawn struct {
 	Wrong []string
 
 	story *story
+	broke time.Duration // when it went wrong, if a promise broke
 }
 
 // RunStory draws a story of so many events by its seed and runs it. With faults,
@@ -33,6 +35,9 @@ func RunStory(seed uint64, events int, faults bool) *Drawn {
 	}
 	r := Run(s, storyOptions(seed, faults))
 	d.Writes, d.Wrong = r.Writes, wrong(s, r)
+	if r.Broken != nil {
+		d.broke = r.Broken.At
+	}
 	return d
 }
 
@@ -122,8 +127,9 @@ func (d *Drawn) Shrink(progress func(events int)) string {
 	lines := slices.Clone(d.story.events)
 	if strings.HasPrefix(kind, waitsKind) {
 		d.story.keep = d.story.mends // else they wait for what nobody mends
-	} else {
-		lines = append(lines, d.story.mends...)
+	} else { // what comes later has no part in it
+		lines = slices.DeleteFunc(append(lines, d.story.mends...), func(l string) bool { return lineTime(l) > d.broke })
+		d.story.expect = fmt.Sprintf("expect: [{at: %s, quiet: 1s}]", Spoken(d.broke))
 	}
 	if _, ok := fails(lines, false); ok {
 		faults = false
@@ -153,7 +159,18 @@ func (d *Drawn) Shrink(progress func(events int)) string {
 }
 
 // maxTries bounds how often a story is run to make it shorter.
-const maxTries = 600
+const maxTries = 400
+
+var lineStart = regexp.MustCompile(`^- {at: ([^,]+),`)
+
+// lineTime is when the event of a line happens.
+func lineTime(line string) time.Duration {
+	if m := lineStart.FindStringSubmatch(line); m != nil {
+		d, _ := time.ParseDuration(m[1])
+		return d
+	}
+	return 0
+}
 
 // valid drops the lines that no longer make sense without others.
 func (s *story) valid(lines []string) ([]string, *Scenario) {
