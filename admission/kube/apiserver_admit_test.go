@@ -8,6 +8,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"sluice.dev/sluice/admission/kube"
 )
 
 // A gang is admitted with a host for each pod, and each of its pods is let go to a
@@ -182,4 +185,29 @@ func TestVolcanoQueue(t *testing.T) {
 		}
 		return ""
 	})
+}
+
+// One user may have a part of a queue; the others are not held up by who has his.
+func TestUserHasHisPart(t *testing.T) {
+	w := newWorld(t, node("n0", 8))
+	w.queues(8, func(cq *kueue.ClusterQueue) {
+		cq.Annotations = map[string]string{kube.UserMaxAnnotation: "nvidia.com/gpu=4", kube.TurnsAnnotation: "true"}
+	})
+	of := func(user string) func(*kueue.Workload) {
+		return func(wl *kueue.Workload) { wl.Labels = map[string]string{kube.UserAnnotation: user} }
+	}
+	first, second := w.workload("first", 1, 4, of("ann")), w.workload("second", 1, 4, of("ann"))
+	w.create(first)
+	w.admitted(first)
+	w.create(second)
+	if text := w.waits(second, "Quota"); !strings.Contains(text, "ann") {
+		t.Errorf("the reason does not name the user: %s", text)
+	}
+	third := w.workload("third", 1, 4, of("bob"))
+	w.create(third)
+	w.admitted(third)
+	if err := w.Delete(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	w.admitted(second)
 }

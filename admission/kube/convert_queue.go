@@ -139,6 +139,9 @@ func (c *catalog) clusterQueue(space *quota.Space, cq *kueue.ClusterQueue) (*que
 		q.PreemptFirst = f.WhenCanPreempt == kueue.MayStopSearch
 	}
 	exempt(space, q)
+	if wrong := annotated(q, cq.Annotations, charged(space, q.Flavors)); wrong != nil {
+		bad, q.Closed = wrong, true
+	}
 	return q, bad
 }
 

@@ -56,7 +56,7 @@ func readVolcano(space *quota.Space, v *volcano.Queue, q *queue.Queue) *fault {
 	if q.Quota.Lendable, err = volcanoLendable(space, v); err != nil {
 		return faultf(reasonInvalid, "spec.guarantee: %v", err)
 	}
-	return nil
+	return annotated(q, v.Annotations, charged(space, q.Flavors))
 }
 
 // volcanoParent is the name of the parent in the core. One that does not exist is

@@ -25,6 +25,7 @@ type reader struct {
 	space   *quota.Space
 	catalog *catalog
 	hosts   *hosts
+	userKey string // the label or annotation that names a user; "" is UserAnnotation
 }
 
 // workload is what the core is told of a Workload. adjusted is the Workload with
@@ -44,6 +45,12 @@ func (r *reader) workload(adjusted *kueue.Workload) (seen admission.WorkloadSeen
 		Invalid:  to.invalid,
 		Gate:     to.gate,
 		After:    triedAfter(wl),
+		User:     userOf(wl, r.userKey),
+	}
+	protects, bad := minRuntimeOf(wl)
+	w.MinRuntime = protects
+	if w.Invalid == "" {
+		w.Invalid = bad
 	}
 	seen = admission.WorkloadSeen{
 		Workload: w, Version: version(wl.ResourceVersion),

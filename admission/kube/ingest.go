@@ -199,7 +199,7 @@ func (r *runner) sawWorkload(ctx context.Context, key string, wl *kueue.Workload
 		r.dropWorkload(key, old)
 		return
 	}
-	seen, resolved := (&reader{r.state.Space, r.catalog, r.hosts}).workload(r.adjusted(ctx, wl))
+	seen, resolved := (&reader{r.state.Space, r.catalog, r.hosts, r.userKey}).workload(r.adjusted(ctx, wl))
 	known := &knownWorkload{
 		seen: wl, workload: seen.Workload, queue: seen.Workload.Queue,
 		admitted: wl.Status.Admission != nil, finished: seen.Finished,

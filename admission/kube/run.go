@@ -35,6 +35,7 @@ type runner struct {
 	clock     clock.Clock
 	workers   int
 	namespace string
+	userKey   string
 
 	openJournal func() (Journal, error)
 	watches     []watched
@@ -62,7 +63,7 @@ type runner struct {
 
 func newRunner(o Options, log logr.Logger, c client.Client, live client.Reader, recorder record.EventRecorder) *runner {
 	return &runner{
-		log: log, client: c, live: live, recorder: recorder, clock: o.Clock, workers: o.Workers, namespace: o.Namespace, checkEvery: o.CheckEvery,
+		log: log, client: c, live: live, recorder: recorder, clock: o.Clock, workers: o.Workers, namespace: o.Namespace, userKey: o.UserKey, checkEvery: o.CheckEvery,
 		openJournal: o.OpenJournal, inbox: newInbox(), state: admission.NewState(o.Config), view: newView(), own: newOwn(),
 		verdicts: newClerk("verdicts", log, 200), chores: newClerk("chores", log, 200),
 		later: map[string]later{}, lastTold: map[string]time.Time{}, statuses: map[object]sentStatus{}, said: map[object]string{},

@@ -37,6 +37,9 @@ type Options struct {
 	OpenJournal func() (Journal, error)
 	// Namespace is where sluice itself lives. Events about sluice are there.
 	Namespace string
+	// UserKey is the label or annotation that names the user of a Workload;
+	// "" is UserAnnotation.
+	UserKey string
 	// Clock is the real one if nil.
 	Clock clock.Clock
 	// CheckEvery is how often the state is checked against itself; 0 is every minute.

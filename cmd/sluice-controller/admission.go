@@ -18,6 +18,7 @@ func setupAdmission(mgr ctrl.Manager, settings config.Configuration) error {
 	return kube.Setup(mgr, kube.Options{
 		Config:      policy(settings.Policy),
 		Namespace:   settings.Namespace,
+		UserKey:     settings.Policy.UserKey,
 		OpenJournal: func() (kube.Journal, error) { return openJournal(settings.Journal.Path) },
 	})
 }
@@ -41,5 +42,7 @@ func policy(p config.Policy) admission.Config {
 	c.MinRuntime = p.MinRuntime
 	c.GrowEvery = p.GrowEvery
 	c.HalfLife = p.HalfLife
+	c.Reservations = p.Reservations
+	c.FairReclaim = p.FairReclaim
 	return c
 }

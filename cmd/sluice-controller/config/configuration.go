@@ -52,6 +52,14 @@ type Policy struct {
 	// HalfLife lets what queues used of late join their shares where the order is
 	// decided: it counts half after that long. 0 forgets at once.
 	HalfLife time.Duration `yaml:"halfLife"`
+	// Reservations is for how many blocked claims room is reserved. 1 is what is
+	// called EASY backfill, more is conservative.
+	Reservations int `yaml:"reservations"`
+	// FairReclaim lets borrowers take back from borrowers with the larger share.
+	FairReclaim bool `yaml:"fairReclaim"`
+	// UserKey is the label or annotation of a Workload, or of its pods, that names
+	// the user it counts for.
+	UserKey string `yaml:"userKey"`
 }
 
 // Integrations names the kinds of job that can be queued.
@@ -131,6 +139,9 @@ func Default() Configuration {
 			RecoveryWindow: time.Minute,
 			Placement:      PlacementPack,
 			GrowEvery:      30 * time.Second,
+			Reservations:   100,
+			FairReclaim:    true,
+			UserKey:        "sluice.dev/user",
 		},
 		Integrations: Integrations{Frameworks: []string{"batch/job", "pod"}},
 		Webhook: Webhook{

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // Frameworks lists the integrations that the controller is built with.
@@ -76,6 +77,12 @@ func (r *refusals) policy(p Policy) {
 	}
 	if p.HalfLife < 0 {
 		r.refuse("policy.halfLife", "%v, want 0 or more", p.HalfLife)
+	}
+	if p.Reservations < 0 {
+		r.refuse("policy.reservations", "%d, want 0 or more", p.Reservations)
+	}
+	if wrong := validation.IsQualifiedName(p.UserKey); len(wrong) > 0 {
+		r.refuse("policy.userKey", "%q: %s", p.UserKey, strings.Join(wrong, "; "))
 	}
 	if p.GrowEvery <= 0 {
 		r.refuse("policy.growEvery", "%v, want more than 0", p.GrowEvery)
