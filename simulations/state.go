@@ -1,0 +1,42 @@
+package simulations
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"sluice.dev/sluice/admission"
+)
+
+// StateAt runs the scenario until the time at, without its expectations, and returns
+// what its controller then knows, with the time on the wall of the virtual cluster:
+// for questions about the middle of a story. The state is the caller's.
+func StateAt(s *Scenario, o Options, at time.Duration) (*admission.State, time.Time, error) {
+	c := *s
+	c.Events = nil
+	for _, e := range s.Events {
+		if e.At <= at {
+			c.Events = append(c.Events, e)
+		}
+	}
+	c.Expect = []Expectation{{At: at}}
+	clock := &Clock{}
+	t := newTrace(clock)
+	var fault Fault
+	if o.Fault != nil {
+		fault = o.Fault()
+	}
+	r := &run{s: &c, blind: true, seed: o.Seed, clock: clock, trace: t, cluster: newCluster(&c, clock, o.Seed, fault, t)}
+	r.journal = newJournal(r.cluster)
+	r.all()
+	if r.breach != nil {
+		return nil, time.Time{}, errors.New(strings.Join(r.breach.What, "; "))
+	}
+	return r.loop.State(), clock.Time(), nil
+}
+
+// Story is the scenario that is drawn by lot with the seed, of so many events; see
+// RunStory.
+func Story(seed uint64, events int) (*Scenario, error) {
+	return Parse(storyFile(seed), []byte(drawStory(seed, events).whole()))
+}
