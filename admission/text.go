@@ -173,9 +173,23 @@ func (s *State) exclusion(p *Places, e gang.Exclusion) string {
 // amount writes a number of a resource with its name.
 func (s *State) amount(resource string, v int64) string {
 	if v >= quota.MostOfOne {
-		return "more " + resource + " than anything holds"
+		return "more " + named(resource) + " than anything holds"
 	}
-	return s.number(resource, v) + " " + resource
+	return s.number(resource, v) + " " + named(resource)
+}
+
+// named is a dimension for people. One that counts a resource in one pool of nodes
+// alone is called POOL:RESOURCE; without a pool it counts what no pool does.
+func named(dimension string) string {
+	pool, resource, ok := strings.Cut(dimension, ":")
+	switch {
+	case !ok:
+		return dimension
+	case pool == "":
+		return resource
+	default:
+		return resource + " of flavor " + pool
+	}
 }
 
 func (s *State) number(resource string, v int64) string { return Quantity(resource, v) }
@@ -183,6 +197,9 @@ func (s *State) number(resource string, v int64) string { return Quantity(resour
 // Quantity writes an amount of a resource as Kubernetes does: cpu in cores or
 // millicores, memory in the largest binary unit that divides it, others as they are.
 func Quantity(resource string, v int64) string {
+	if _, bare, ok := strings.Cut(resource, ":"); ok {
+		resource = bare
+	}
 	switch {
 	case v >= quota.MostOfOne:
 		return "no end of"

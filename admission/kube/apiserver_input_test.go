@@ -41,7 +41,7 @@ func TestBadInputIsTold(t *testing.T) {
 		says   string
 	}{
 		{"unknown-local-queue", in("nowhere"), "QueueMissing", w.ns + "/nowhere"},
-		{"unknown-queue", in("absent-queue"), "QueueMissing", "absent-queue"},
+		{"unknown-queue", in("absent-queue"), "QueueMissing", "ClusterQueue or Volcano Queue absent-queue, to which LocalQueue"},
 		{"in-negative-weight", in("negative-weight"), "Invalid", "weight -1 is negative"},
 		{"in-no-flavor", in("no-flavor"), "Invalid", "no ResourceFlavor absent"},
 		{"in-no-namespace", in("no-namespace"), "Invalid", "namespaceSelector"},

@@ -161,6 +161,8 @@ func (c *catalog) resolve(namespace, name string) resolution {
 		if bad := c.faults[object{volcanoQueueKind, "", target}]; bad != nil {
 			r.invalid = fmt.Sprintf("Volcano Queue %s: %s", target, bad.message)
 		}
+	default:
+		r.queue = fmt.Sprintf("ClusterQueue or Volcano Queue %s, to which LocalQueue %s/%s leads,", target, namespace, name)
 	}
 	return r
 }

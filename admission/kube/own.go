@@ -44,8 +44,7 @@ func (o *own) wrote(key string, base uint64, now *kueue.Workload) {
 	o.chains[key] = c
 }
 
-// seen says that the watch has come to a version; what is older is forgotten. It
-// returns the newer of the two.
+// seen says that the watch has come to a version; what is older is forgotten.
 func (o *own) seen(key string, now *kueue.Workload) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

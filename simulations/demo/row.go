@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/kueue/pkg/controller/constants"
 
@@ -136,7 +135,7 @@ func stateOf(job *batchv1.Job, workload *kueue.Workload, r Row) State {
 		return Stopping
 	case workload.Status.Admission == nil:
 		return Pending
-	case r.Pods >= r.Wanted && ptr.Deref(job.Status.Ready, 0)+job.Status.Succeeded >= int32(r.Wanted):
+	case r.Pods >= r.Wanted: // the Job's own counts lag behind its pods
 		return Running
 	default:
 		return Admitted
