@@ -201,13 +201,25 @@ func (w *world) released(p *corev1.Pod) string {
 	return p.Annotations["sluice.dev/node"]
 }
 
-// bind does what the scheduler does.
+// bind does what the scheduler does, and waits until the API server's own cache has
+// it: a deletion begins from there, and a pod that is not bound is removed at once,
+// whatever its grace.
 func (w *world) bind(p *corev1.Pod, node string) {
 	w.t.Helper()
 	err := w.SubResource("binding").Create(context.Background(), p, &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: node}})
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	w.eventually("binding of "+p.Name, func() string {
+		cached := &corev1.Pod{}
+		if err := w.Get(context.Background(), client.ObjectKeyFromObject(p), cached, &client.GetOptions{Raw: &metav1.GetOptions{ResourceVersion: "0"}}); err != nil {
+			return err.Error()
+		}
+		if cached.Spec.NodeName != node {
+			return "not in the cache of the API server yet"
+		}
+		return ""
+	})
 }
 
 // phase does what a kubelet does.
