@@ -1,5 +1,6 @@
 #!/bin/sh
-# Writes deploy/crd from the Go types of the modules that go.mod names.
+# Writes deploy/crd from the Go types of the modules that go.mod names and of
+# nodeagent/api, and the copying methods of the latter.
 #
 #   deploy/generate.sh           write
 #   deploy/generate.sh --check   fail, with the difference, if anything is out of date
@@ -13,10 +14,11 @@ cd "$(dirname "$0")/.."
 controller_gen="go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.20.1"
 kueue=sigs.k8s.io/kueue/apis/kueue/v1beta2
 volcano=volcano.sh/apis/pkg/apis/scheduling/v1beta1
+own=./nodeagent/api/v1alpha1
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-mkdir "$work/full" "$work/short" "$work/crd"
+mkdir "$work/full" "$work/short" "$work/crd" "$work/own"
 
 # generateEmbeddedObjectMeta keeps the labels and annotations of pod templates,
 # which would otherwise be pruned.
@@ -24,6 +26,9 @@ $controller_gen crd:generateEmbeddedObjectMeta=true paths=$kueue paths=$volcano 
 # Workloads hold pod templates. With descriptions their CRD is too long for a
 # client-side apply; nobody writes one by hand.
 $controller_gen crd:generateEmbeddedObjectMeta=true,maxDescLen=0 paths=$kueue output:crd:dir="$work/short"
+
+$controller_gen crd paths=$own output:crd:dir="$work/crd"
+$controller_gen object paths=$own output:object:dir="$work/own"
 
 for kind in clusterqueues cohorts localqueues resourceflavors topologies workloadpriorityclasses; do
 	mv "$work/full/kueue.x-k8s.io_$kind.yaml" "$work/crd/"
@@ -49,12 +54,16 @@ case "${1:-}" in
 	rm -f deploy/crd/*.yaml
 	mkdir -p deploy/crd
 	cp "$work"/crd/*.yaml deploy/crd/
+	cp "$work/own/zz_generated.deepcopy.go" $own/
 	;;
 --check)
-	if ! diff -r "$work/crd" deploy/crd; then
-		echo "deploy/crd is out of date: run deploy/generate.sh" >&2
-		exit 1
-	fi
+	for pair in "$work/crd deploy/crd" "$work/own/zz_generated.deepcopy.go $own/zz_generated.deepcopy.go"; do
+		# shellcheck disable=SC2086 # two words
+		if ! diff -r $pair; then
+			echo "${pair#* } is out of date: run deploy/generate.sh" >&2
+			exit 1
+		fi
+	done
 	;;
 *)
 	echo "usage: $0 [--check]" >&2

@@ -125,7 +125,7 @@ func TestOneVersionServed(t *testing.T) {
 				served = append(served, v.Name)
 			}
 		}
-		if want := map[string]string{"kueue.x-k8s.io": "v1beta2", "scheduling.volcano.sh": "v1beta1"}[crd.Spec.Group]; len(served) != 1 || served[0] != want {
+		if want := map[string]string{"kueue.x-k8s.io": "v1beta2", "scheduling.volcano.sh": "v1beta1", "sluice.dev": "v1alpha1"}[crd.Spec.Group]; len(served) != 1 || served[0] != want {
 			t.Errorf("%s serves %v, want %s", crd.Name, served, want)
 		}
 	}
