@@ -41,7 +41,9 @@ type Card struct {
 	// Offer is what the card offers as it is cut and shared now, were it in order:
 	// one whole card, as many replicas of it as it is shared by, or its slices.
 	Offer quota.Resources
-	// Cut says that it is in MIG mode, so that nobody gets it whole.
+	// Cut says that it is in MIG mode, so that nobody gets it whole. Its slices may
+	// be offered under the name of whole cards; whoever wants a card to himself gets
+	// none of them.
 	Cut bool
 	// Replicas is by how many pods a card that is not cut may be used; below 2 it is
 	// not shared.
@@ -71,8 +73,8 @@ type Deck struct {
 
 	now, sound    quota.Resources // offered by the cards in order, and by all
 	governs       []bool          // by dimension: offered by cards alone
-	whole, shared int             // cards in order that are not cut: not shared, and shared
-	replicas      []int           // of each card in order that is not cut
+	whole, shared int             // cards in order for one pod each, and for several under the same name
+	replicas      []int           // of each card in order that is not cut, or of its slices under that name
 	key           string          // decks with equal keys can be cut alike
 }
 
@@ -96,7 +98,12 @@ func NewDeck(cards []Card, whole int, silent bool, governs ...int) *Deck {
 		}
 		d.now.Add(c.Offer)
 		key.WriteString(c.Kind.name() + ";")
-		switch {
+		switch slices := c.Offer.At(whole); {
+		case c.Cut && slices > 0: // each is a device of its own
+			d.shared++
+			for range slices {
+				d.replicas = append(d.replicas, 1)
+			}
 		case c.Cut:
 		case c.shared():
 			d.shared++
@@ -206,6 +213,9 @@ func (d *Deck) misfit(ps *PodSet) string {
 	if !m.suits(ps) {
 		if ps.Sharing == SharedCards {
 			return "its cards are not shared"
+		}
+		if slices.ContainsFunc(m.Cards, func(c Card) bool { return c.Cut && c.Offer.At(m.Whole) > 0 }) {
+			return "its cards are slices, under the name of whole ones"
 		}
 		return "its cards are shared between pods"
 	}

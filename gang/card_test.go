@@ -198,3 +198,33 @@ func TestDrifts(t *testing.T) {
 		}
 	}
 }
+
+// Slices that are offered under the name of whole cards serve those who take a part,
+// each pod as many as are free, and nobody who wants a card to himself.
+func TestSlicesUnderTheNameOfCards(t *testing.T) {
+	cards := []Card{{Cut: true, Offer: quota.Resources{0, 0, 0, 7}}, {Cut: true, Offer: quota.Resources{0, 0, 0, 2}}}
+	n := Equip(Node{Name: "n", Offer: quota.Resources{9, 9, 9, 9}}, NewDeck(cards, gpu, false))
+	for _, c := range []struct {
+		sharing Sharing
+		each    int64
+		want    int
+	}{{WholeCards, 1, 0}, {SharedCards, 1, 9}, {AnyCards, 1, 9}, {SharedCards, 4, 2}, {SharedCards, 10, 0}} {
+		ps := &PodSet{Request: quota.Resources{0, 0, 0, c.each}, Sharing: c.sharing}
+		if got := n.Cards.deal(ps, int(9/c.each)); got != c.want {
+			t.Errorf("%q, %d each: room for %d, want %d", c.sharing, c.each, got, c.want)
+		}
+	}
+	if text := n.Cards.misfit(&PodSet{Request: quota.Resources{0, 0, 0, 1}}); text != "its cards are slices, under the name of whole ones" {
+		t.Errorf("says %q", text)
+	}
+}
+
+func TestDifferences(t *testing.T) {
+	cards := []Card{{Offer: quota.Resources{0, 0, 0, 1}}, {Offer: quota.Resources{0, 0, 0, 1}, Out: LostCard}}
+	got := NewDeck(cards, gpu, false).Differences(quota.Resources{0, 0, 0, 2}, map[string]string{"product": "B"},
+		[]Expected{{"product", "A", DriftLabels}}, func(dim int) string { return fmt.Sprint("dimension ", dim) })
+	want := "[{allocatable dimension 3 2 1} {labels product B A} {lost card 1  lost}]"
+	if fmt.Sprint(got) != want {
+		t.Errorf("got  %v\nwant %v", got, want)
+	}
+}
