@@ -433,4 +433,3 @@ func writePolicy(c admission.Config) Policy {
 		HalfLife: Duration(c.HalfLife), RetryBase: Duration(c.RetryBase), RetryMost: Duration(c.RetryMost),
 	}
 }
-

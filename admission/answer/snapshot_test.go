@@ -148,7 +148,7 @@ func TestSnapshotForgetsNothing(t *testing.T) {
 	fixImage(&im)
 	for i := range im.Nodes {
 		im.Nodes[i].Cards = gang.NewDeck([]gang.Card{{
-			Kind: &gang.Kind{Name: "model", Slices: []int{4}, Grid: gang.NewGrid(4, []gang.Profile{{Name: "p", Size: 2, Starts: []int{0, 2}, Sole: "x"}})},
+			Kind:  &gang.Kind{Name: "model", Slices: []int{4}, Grid: gang.NewGrid(4, []gang.Profile{{Name: "p", Size: 2, Starts: []int{0, 2}, Sole: "x"}})},
 			Offer: []int64{0, 0, 0, 1}, Cut: true, Replicas: 3, Layout: "p", Out: gang.LostCard,
 		}}, 3, true, 4)
 	}
