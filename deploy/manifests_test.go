@@ -30,6 +30,7 @@ import (
 
 	"sluice.dev/sluice/admission/jobs/webhook"
 	"sluice.dev/sluice/cmd/sluice-controller/config"
+	"sluice.dev/sluice/nodeagent/api/v1alpha1"
 )
 
 // decoder refuses unknown and repeated fields, and kinds nobody defined.
@@ -102,7 +103,7 @@ func of[T client.Object](t *testing.T, folder string) []T {
 }
 
 func TestEveryManifestIsInItsKustomization(t *testing.T) {
-	for _, folder := range []string{"base", "crd"} {
+	for _, folder := range []string{"base", "crd", "agent"} {
 		text, err := os.ReadFile(filepath.Join(folder, "kustomization.yaml"))
 		if err != nil {
 			t.Fatal(err)
@@ -135,8 +136,8 @@ func TestNamesAgreeWithTheCode(t *testing.T) {
 	defaults := config.Default()
 	for path, list := range objects(t, "base") {
 		for _, object := range list {
-			if ns := object.GetNamespace(); ns != "" && ns != defaults.Namespace {
-				t.Errorf("%s: namespace %s, the controller's default is %s", path, ns, defaults.Namespace)
+			if ns := object.GetNamespace(); ns != "" && ns != defaults.Namespace && ns != v1alpha1.HeartbeatNamespace {
+				t.Errorf("%s: namespace %s, the controller's default is %s, the agents' is %s", path, ns, defaults.Namespace, v1alpha1.HeartbeatNamespace)
 			}
 			switch o := object.(type) {
 			case *arv1.MutatingWebhookConfiguration:
@@ -152,8 +153,8 @@ func TestNamesAgreeWithTheCode(t *testing.T) {
 					t.Errorf("%s: secret %s, want %s, empty", path, o.Name, webhook.SecretName)
 				}
 			case *corev1.Namespace:
-				if o.Name != defaults.Namespace {
-					t.Errorf("%s: namespace %s, want %s", path, o.Name, defaults.Namespace)
+				if o.Name != defaults.Namespace && o.Name != v1alpha1.HeartbeatNamespace {
+					t.Errorf("%s: namespace %s, want %s or %s", path, o.Name, defaults.Namespace, v1alpha1.HeartbeatNamespace)
 				}
 			}
 		}
@@ -194,11 +195,13 @@ func TestRolesAreNarrow(t *testing.T) {
 			}
 		}
 	}
-	for _, role := range of[*rbacv1.ClusterRole](t, "base") {
-		check("ClusterRole "+role.Name, role.Rules, false)
-	}
-	for _, role := range of[*rbacv1.Role](t, "base") {
-		check("Role "+role.Name, role.Rules, true)
+	for _, folder := range []string{"base", "agent"} {
+		for _, role := range of[*rbacv1.ClusterRole](t, folder) {
+			check("ClusterRole "+role.Name, role.Rules, false)
+		}
+		for _, role := range of[*rbacv1.Role](t, folder) {
+			check("Role "+role.Name, role.Rules, true)
+		}
 	}
 }
 
