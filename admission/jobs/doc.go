@@ -20,8 +20,9 @@
 //   - Kueue's queue manager and scheduler cache, which the integrations must
 //     have, are real but never fed. So no LocalQueue is a namespace's default,
 //     and only a label makes a job ours.
-//   - Only the integrations that can be enabled are linked: one that is linked
-//     and not enabled may install its webhook all the same.
+//   - Every integration is linked; the configuration says which are enabled. One
+//     whose CRD is absent starts when it comes. One that is not enabled may have a
+//     handler, of which the API server is told nothing.
 //   - One process, one Setup: the integrations register themselves in a table
 //     that is global to the process.
 package jobs

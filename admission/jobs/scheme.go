@@ -1,9 +1,12 @@
 package jobs
 
 import (
+	"fmt"
+
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+	"sigs.k8s.io/kueue/pkg/controller/jobframework"
 )
 
 // AddToScheme adds the kinds that the integrations read and write. Kueue's
@@ -15,5 +18,13 @@ func AddToScheme(s *runtime.Scheme) error {
 			return err
 		}
 	}
-	return nil
+	return jobframework.ForEachIntegration(func(name string, cb jobframework.IntegrationCallbacks) error {
+		if cb.AddToScheme == nil {
+			return nil
+		}
+		if err := cb.AddToScheme(s); err != nil {
+			return fmt.Errorf("add the kinds of %s: %w", name, err)
+		}
+		return nil
+	})
 }

@@ -14,22 +14,15 @@ import (
 	schdcache "sigs.k8s.io/kueue/pkg/cache/scheduler"
 	"sigs.k8s.io/kueue/pkg/controller/core/indexer"
 	"sigs.k8s.io/kueue/pkg/controller/jobframework"
-	_ "sigs.k8s.io/kueue/pkg/controller/jobs/job" // Registers FrameworkJob.
-	_ "sigs.k8s.io/kueue/pkg/controller/jobs/pod" // Registers FrameworkPod.
 	"sigs.k8s.io/kueue/pkg/metrics"
 	preemptexpectations "sigs.k8s.io/kueue/pkg/scheduler/preemption/expectations"
 	"sigs.k8s.io/kueue/pkg/webhooks"
 )
 
-// The integrations that are linked, by the names that Kueue gives them.
-const (
-	FrameworkJob = "batch/job"
-	FrameworkPod = "pod"
-)
-
 // Options says which jobs are queued, and when that may begin.
 type Options struct {
-	// Frameworks are the integrations to enable: FrameworkJob, FrameworkPod.
+	// Frameworks are the names of the integrations to enable, of those that
+	// Frameworks lists.
 	Frameworks []string
 	// ExcludedNamespaces are left alone whatever their objects are labelled.
 	ExcludedNamespaces []string
@@ -52,6 +45,9 @@ const PreemptibleLabel = "sluice.dev/preemptible"
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err := o.validate(); err != nil {
 		return err
+	}
+	if err := gateFeatures(o.Frameworks); err != nil {
+		return fmt.Errorf("open feature gates: %w", err)
 	}
 	options, err := o.framework(mgr)
 	if err != nil {
@@ -79,13 +75,18 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 }
 
 func (o Options) validate() error {
-	linked := []string{FrameworkJob, FrameworkPod}
+	linked := frameworkNames()
 	if len(o.Frameworks) == 0 {
 		return errors.New("no job framework is enabled")
 	}
 	for _, name := range o.Frameworks {
 		if !slices.Contains(linked, name) {
-			return fmt.Errorf("unknown job framework %q, want %s", name, strings.Join(linked, " or "))
+			return fmt.Errorf("unknown job framework %q, want one of %s", name, strings.Join(linked, ", "))
+		}
+	}
+	for _, f := range Frameworks() {
+		if f.Serving && slices.Contains(o.Frameworks, f.Name) && !slices.Contains(o.Frameworks, FrameworkPod) {
+			return fmt.Errorf("job framework %s queues the pods of its objects, so %s must be enabled too", f.Name, FrameworkPod)
 		}
 	}
 	return nil

@@ -9,22 +9,26 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/kueue/pkg/controller/jobframework"
 )
 
-// An integration that is linked and not enabled can install its webhook all the
-// same, so what is linked is what is offered.
-func TestOnlyOfferedIntegrationsAreLinked(t *testing.T) {
-	var linked []string
-	if err := jobframework.ForEachIntegration(func(name string, _ jobframework.IntegrationCallbacks) error {
-		linked = append(linked, name)
-		return nil
-	}); err != nil {
-		t.Fatal(err)
+// What the configuration may name, in full: a new version of Kueue that adds or
+// drops a kind is to be noticed.
+func TestFrameworks(t *testing.T) {
+	want := []string{
+		"batch/job", "deployment", "jobset.x-k8s.io/jobset",
+		"kubeflow.org/jaxjob", "kubeflow.org/mpijob", "kubeflow.org/paddlejob", "kubeflow.org/pytorchjob", "kubeflow.org/tfjob", "kubeflow.org/xgboostjob",
+		"leaderworkerset.x-k8s.io/leaderworkerset", "pod", "ray.io/raycluster", "ray.io/rayjob", "ray.io/rayservice",
+		"sparkoperator.k8s.io/sparkapplication", "statefulset", "trainer.kubeflow.org/trainjob", "workload.codeflare.dev/appwrapper",
 	}
-	slices.Sort(linked)
-	if want := []string{FrameworkJob, FrameworkPod}; !slices.Equal(linked, want) {
-		t.Errorf("linked %v, want %v", linked, want)
+	var got []string
+	for _, f := range Frameworks() {
+		got = append(got, f.Name)
+		if f.GVK.Kind == "" || f.GVK.Version == "" || f.Resource == "" {
+			t.Errorf("%s: %+v", f.Name, f)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %v\nwant %v", got, want)
 	}
 }
 
@@ -36,7 +40,11 @@ func TestOptions(t *testing.T) {
 		{nil, false},
 		{[]string{FrameworkJob}, true},
 		{[]string{FrameworkJob, FrameworkPod}, true},
-		{[]string{FrameworkJob, "ray.io/rayjob"}, false},
+		{[]string{FrameworkJob, "ray.io/rayjob"}, true},
+		{[]string{FrameworkJob, "ray.io/raytask"}, false},
+		{[]string{FrameworkDeployment}, false}, // it queues pods
+		{[]string{FrameworkDeployment, FrameworkPod}, true},
+		{frameworkNames(), true},
 	} {
 		if err := (Options{Frameworks: test.frameworks}).validate(); (err == nil) != test.ok {
 			t.Errorf("%v: %v", test.frameworks, err)

@@ -1,12 +1,15 @@
 package webhook
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 
 	arv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/kueue/pkg/controller/constants"
+	podconstants "sigs.k8s.io/kueue/pkg/controller/jobs/pod/constants"
 
 	"sluice.dev/sluice/admission/jobs"
 )
@@ -26,6 +29,8 @@ type hook struct {
 	operations []arv1.OperationType
 	failure    arv1.FailurePolicyType
 	conditions []arv1.MatchCondition
+	// label is what an object must carry to be asked about; "" is the queue's.
+	label string
 	// everywhere drops the label and namespace selectors.
 	everywhere bool
 }
@@ -46,32 +51,91 @@ var alive = arv1.MatchCondition{
 	Expression: `!has(object.metadata.deletionTimestamp)`,
 }
 
-// mutating suspends Jobs and gates pods at creation. Failing closed is what
+// changed asks us about an update only if it changes what was asked for or the
+// queue. A kind's own controller puts finalizers and annotations on its objects,
+// and must be able to while sluice is down.
+var changed = arv1.MatchCondition{
+	Name: "spec-or-labels-change",
+	Expression: `request.operation == "CREATE" || object.spec != oldObject.spec ||` +
+		` has(object.metadata.labels) != has(oldObject.metadata.labels) ||` +
+		` has(object.metadata.labels) && object.metadata.labels != oldObject.metadata.labels`,
+}
+
+// suspendedByParent picks the pods of queued StatefulSets and LeaderWorkerSets.
+// They carry an annotation that their template was given, and no queue label yet.
+var suspendedByParent = arv1.MatchCondition{
+	Name: "its-parent-is-queued",
+	Expression: `has(object.metadata.annotations) && "` + podconstants.SuspendedByParentAnnotation + `" in object.metadata.annotations &&` +
+		` !(has(object.metadata.labels) && "` + constants.QueueLabel + `" in object.metadata.labels)`,
+}
+
+// The labels that the controllers of StatefulSets and LeaderWorkerSets put on
+// every pod of theirs.
+const (
+	statefulSetPodLabel  = "statefulset.kubernetes.io/pod-name"
+	leaderWorkerSetLabel = "leaderworkerset.sigs.k8s.io/name"
+)
+
+var (
+	create = []arv1.OperationType{arv1.Create}
+	both   = []arv1.OperationType{arv1.Create, arv1.Update}
+)
+
+// enabled are the integrations that are switched on, pods aside.
+func (o Options) enabled() []jobs.Framework {
+	return slices.DeleteFunc(jobs.Frameworks(), func(f jobs.Framework) bool {
+		return f.Name == jobs.FrameworkPod || !slices.Contains(o.Frameworks, f.Name)
+	})
+}
+
+// of is the hook of a kind of job, without its name's prefix.
+func of(f jobs.Framework) hook {
+	return hook{
+		name:  strings.ToLower(f.GVK.Kind) + ".jobs.sluice.dev",
+		path:  "-" + strings.ReplaceAll(f.GVK.Group, ".", "-") + "-" + f.GVK.Version + "-" + strings.ToLower(f.GVK.Kind),
+		group: f.GVK.Group, version: f.GVK.Version, resource: f.Resource, scope: arv1.NamespacedScope,
+		failure: arv1.Fail,
+	}
+}
+
+// mutating suspends jobs and gates pods at creation. Failing closed is what
 // makes "no pod before admission" hold: while nobody answers, an object that
 // asks to be queued is refused, and its owner is told, rather than started.
 func (o Options) mutating() []hook {
 	var hooks []hook
-	if slices.Contains(o.Frameworks, jobs.FrameworkJob) {
-		hooks = append(hooks, hook{
-			name: "mjob.jobs.sluice.dev", path: "/mutate-batch-v1-job",
-			group: "batch", version: "v1", resource: "jobs", scope: arv1.NamespacedScope,
-			operations: []arv1.OperationType{arv1.Create}, failure: arv1.Fail,
-		})
+	for _, f := range o.enabled() {
+		h := of(f)
+		h.name, h.path, h.operations = "m"+h.name, "/mutate"+h.path, create
+		if f.Serving {
+			h.operations, h.conditions = both, []arv1.MatchCondition{aside, alive, changed}
+		}
+		hooks = append(hooks, h)
 	}
 	if slices.Contains(o.Frameworks, jobs.FrameworkPod) {
-		hooks = append(hooks, hook{
+		pod := hook{
 			name: "mpod.jobs.sluice.dev", path: "/mutate--v1-pod",
 			version: "v1", resource: "pods", scope: arv1.NamespacedScope,
-			operations: []arv1.OperationType{arv1.Create}, failure: arv1.Fail,
-		})
+			operations: create, failure: arv1.Fail,
+		}
+		hooks = append(hooks, pod)
+		for _, parent := range []struct{ framework, name, label string }{
+			{jobs.FrameworkStatefulSet, "mstatefulsetpod.jobs.sluice.dev", statefulSetPodLabel},
+			{jobs.FrameworkLeaderWorkerSet, "mleaderworkersetpod.jobs.sluice.dev", leaderWorkerSetLabel},
+		} {
+			if slices.Contains(o.Frameworks, parent.framework) {
+				h := pod
+				h.name, h.label, h.conditions = parent.name, parent.label, []arv1.MatchCondition{suspendedByParent}
+				hooks = append(hooks, h)
+			}
+		}
 	}
 	return hooks
 }
 
 // validating refuses what the integrations could not carry out.
 //
-//   - Jobs, and pods at creation: closed on failure, as above. For a Job's
-//     updates this also means that a waiting Job cannot be unsuspended behind
+//   - Jobs of every kind, and pods at creation: closed on failure, as above. For a
+//     job's updates this also means that a waiting job cannot be unsuspended behind
 //     the back of a sluice that is down.
 //   - Updates of pods: open on failure. A network plugin writes its result on
 //     the pod, the Job controller takes its finalizer off; a gang that was
@@ -85,22 +149,23 @@ func (o Options) mutating() []hook {
 // finalizer on queues and flavors which only Kueue's own controllers remove.
 func (o Options) validating() []hook {
 	var hooks []hook
-	if slices.Contains(o.Frameworks, jobs.FrameworkJob) {
-		hooks = append(hooks, hook{
-			name: "vjob.jobs.sluice.dev", path: "/validate-batch-v1-job",
-			group: "batch", version: "v1", resource: "jobs", scope: arv1.NamespacedScope,
-			operations: []arv1.OperationType{arv1.Create, arv1.Update}, failure: arv1.Fail,
-			conditions: []arv1.MatchCondition{aside, alive},
-		})
+	for _, f := range o.enabled() {
+		h := of(f)
+		h.name, h.path, h.operations = "v"+h.name, "/validate"+h.path, both
+		h.conditions = []arv1.MatchCondition{aside, alive}
+		if f.Name != jobs.FrameworkJob {
+			h.conditions = append(h.conditions, changed)
+		}
+		hooks = append(hooks, h)
 	}
 	if slices.Contains(o.Frameworks, jobs.FrameworkPod) {
 		pod := hook{
 			path: "/validate--v1-pod", version: "v1", resource: "pods", scope: arv1.NamespacedScope,
 		}
-		create, update := pod, pod
-		create.name, create.operations, create.failure = "vpod.jobs.sluice.dev", []arv1.OperationType{arv1.Create}, arv1.Fail
-		update.name, update.operations, update.failure = "vpodupdate.jobs.sluice.dev", []arv1.OperationType{arv1.Update}, arv1.Ignore
-		hooks = append(hooks, create, update)
+		created, updated := pod, pod
+		created.name, created.operations, created.failure = "vpod.jobs.sluice.dev", create, arv1.Fail
+		updated.name, updated.operations, updated.failure = "vpodupdate.jobs.sluice.dev", []arv1.OperationType{arv1.Update}, arv1.Ignore
+		hooks = append(hooks, created, updated)
 	}
 	for _, kind := range []struct{ singular, plural string }{
 		{"clusterqueue", "clusterqueues"},
@@ -110,7 +175,7 @@ func (o Options) validating() []hook {
 		hooks = append(hooks, hook{
 			name: "v" + kind.singular + ".queues.sluice.dev", path: "/validate-kueue-x-k8s-io-v1beta2-" + kind.singular,
 			group: "kueue.x-k8s.io", version: "v1beta2", resource: kind.plural, scope: arv1.ClusterScope,
-			operations: []arv1.OperationType{arv1.Create, arv1.Update}, failure: arv1.Ignore,
+			operations: both, failure: arv1.Ignore,
 			conditions: []arv1.MatchCondition{alive}, everywhere: true,
 		})
 	}
@@ -142,7 +207,7 @@ func (h hook) selectors(o Options) (object, namespace *metav1.LabelSelector) {
 		return &metav1.LabelSelector{}, &metav1.LabelSelector{}
 	}
 	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
-		Key: constants.QueueLabel, Operator: metav1.LabelSelectorOpExists,
+		Key: cmp.Or(h.label, constants.QueueLabel), Operator: metav1.LabelSelectorOpExists,
 	}}}, jobs.ExceptNamespaces(o.ExcludedNamespaces)
 }
 

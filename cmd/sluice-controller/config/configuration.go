@@ -1,6 +1,9 @@
 package config
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // The only version of the file there is so far.
 const (
@@ -64,7 +67,8 @@ type Policy struct {
 
 // Integrations names the kinds of job that can be queued.
 type Integrations struct {
-	// Frameworks are integration names, as `batch/job` and `pod`.
+	// Frameworks are integration names, as `batch/job` and `pod`. One whose CRD is
+	// not there waits for it. The default is all of them.
 	Frameworks []string `yaml:"frameworks"`
 }
 
@@ -143,7 +147,7 @@ func Default() Configuration {
 			FairReclaim:    true,
 			UserKey:        "sluice.dev/user",
 		},
-		Integrations: Integrations{Frameworks: []string{"batch/job", "pod"}},
+		Integrations: Integrations{Frameworks: slices.Clone(Frameworks)},
 		Webhook: Webhook{
 			Enabled:            true,
 			Port:               9443,

@@ -76,6 +76,7 @@ func TestRefusals(t *testing.T) {
 		"placement":         {head + "policy:\n  placement: spread\n", []string{`f.yaml:4: policy.placement: "spread", want "pack"`}},
 		"framework":         {head + "integrations:\n  frameworks: [batch/job, ray]\n", []string{`f.yaml:4: integrations.frameworks: unknown framework "ray"`}},
 		"framework twice":   {head + "integrations:\n  frameworks: [pod, pod]\n", []string{`f.yaml:4: integrations.frameworks: "pod" is named twice`}},
+		"framework's pods":  {head + "integrations:\n  frameworks: [deployment]\n", []string{`f.yaml:4: integrations.frameworks: "deployment" queues the pods of its objects`}},
 		"no framework":      {head + "integrations:\n  frameworks: []\n", []string{"f.yaml:4: integrations.frameworks: empty"}},
 		"plain http":        {head + "webhook:\n  url: http://localhost:1\n", []string{"f.yaml:4: webhook.url:"}},
 		"address in url":    {head + "webhook:\n  url: https://127.0.0.1:1\n", []string{"f.yaml:4: webhook.url: the host is the IP address 127.0.0.1"}},

@@ -14,7 +14,29 @@ import (
 )
 
 // Frameworks lists the integrations that the controller is built with.
-var Frameworks = []string{"batch/job", "pod"}
+var Frameworks = []string{
+	"batch/job",
+	"deployment",
+	"jobset.x-k8s.io/jobset",
+	"kubeflow.org/jaxjob",
+	"kubeflow.org/mpijob",
+	"kubeflow.org/paddlejob",
+	"kubeflow.org/pytorchjob",
+	"kubeflow.org/tfjob",
+	"kubeflow.org/xgboostjob",
+	"leaderworkerset.x-k8s.io/leaderworkerset",
+	"pod",
+	"ray.io/raycluster",
+	"ray.io/rayjob",
+	"ray.io/rayservice",
+	"sparkoperator.k8s.io/sparkapplication",
+	"statefulset",
+	"trainer.kubeflow.org/trainjob",
+	"workload.codeflare.dev/appwrapper",
+}
+
+// podFrameworks queue the pods of their objects, through the integration "pod".
+var podFrameworks = []string{"deployment", "leaderworkerset.x-k8s.io/leaderworkerset", "statefulset"}
 
 // refusals collects what is wrong with a file, each with its line.
 type refusals struct {
@@ -98,7 +120,10 @@ func (r *refusals) integrations(i Integrations) {
 	}
 	for n, name := range i.Frameworks {
 		if !slices.Contains(Frameworks, name) {
-			r.refuse("integrations.frameworks", "unknown framework %q, want %s", name, strings.Join(Frameworks, " or "))
+			r.refuse("integrations.frameworks", "unknown framework %q, want one of %s", name, strings.Join(Frameworks, ", "))
+		}
+		if slices.Contains(podFrameworks, name) && !slices.Contains(i.Frameworks, "pod") {
+			r.refuse("integrations.frameworks", "%q queues the pods of its objects, so \"pod\" must be named too", name)
 		}
 		if slices.Contains(i.Frameworks[:n], name) {
 			r.refuse("integrations.frameworks", "%q is named twice", name)
