@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -71,8 +72,7 @@ type Card struct {
 	InstancesKnown bool `json:"instancesKnown,omitempty"`
 	// Instances are the GPU instances: by Start where that is known, else by ID.
 	// +optional
-	// +listType=map
-	// +listMapKey=id
+	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	Instances []Instance `json:"instances,omitempty"`
 
@@ -93,27 +93,32 @@ type MIGMode struct {
 }
 
 // Instance is a GPU instance: a run of units of a card, cut out by a profile.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.start) || has(self.size)",message="an instance that starts somewhere and has no size"
 type Instance struct {
-	// ID is the driver's number for it on this card. It says nothing of where it lies.
-	// +kubebuilder:validation:Minimum=0
+	// ID is the driver's number for it on this card, -1 if it could not be read. It says
+	// nothing of where it lies.
+	// +kubebuilder:validation:Minimum=-1
 	ID int32 `json:"id"`
-	// Profile is the name of a profile of the card's model.
+	// Profile is the name of a profile of the card's model. Absent if the driver knows
+	// none such, or it could not be read.
+	// +optional
 	// +kubebuilder:validation:MaxLength=48
-	Profile string `json:"profile"`
+	Profile string `json:"profile,omitempty"`
 	// Start is the first unit it covers. Absent if the agent may not know.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=63
 	Start *int32 `json:"start,omitempty"`
-	// Size is how many units it covers.
+	// Size is how many units it covers. Absent if that is not known.
+	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=64
-	Size int32 `json:"size"`
+	Size int32 `json:"size,omitempty"`
 	// Devices are the MIG devices in it, by compute instance. An instance without any
 	// takes its units and offers nothing.
 	// +optional
-	// +listType=map
-	// +listMapKey=computeInstance
+	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
 	Devices []MIGDevice `json:"devices,omitempty"`
 }
@@ -121,8 +126,9 @@ type Instance struct {
 // MIGDevice is what a pod can be given of a card that is cut: a compute instance in a
 // GPU instance.
 type MIGDevice struct {
-	// ComputeInstance is the driver's number for it in its GPU instance.
-	// +kubebuilder:validation:Minimum=0
+	// ComputeInstance is the driver's number for it in its GPU instance, -1 if it could not
+	// be read.
+	// +kubebuilder:validation:Minimum=-1
 	ComputeInstance int32 `json:"computeInstance"`
 	// UUID is its name until it is cut anew.
 	// +optional
@@ -138,7 +144,8 @@ type MIGDevice struct {
 // healthy card is left out.
 type Health struct {
 	// RecoveryAction is what the driver says would mend the card: none, gpuReset, nodeReboot,
-	// drainP2P, drainAndReset, or a newer word. Absent if the driver does not say.
+	// drainP2P, drainAndReset, recoverIMEX, busReset, systemReboot, or a newer word. Absent if
+	// the driver does not say.
 	// +optional
 	// +kubebuilder:validation:MaxLength=48
 	RecoveryAction string `json:"recoveryAction,omitempty"`
@@ -179,7 +186,8 @@ type Xid struct {
 	// Instance is the GPU instance that it concerns. Absent if it is the whole card.
 	// +optional
 	Instance *int32 `json:"instance,omitempty"`
-	// Time is when the agent saw it last.
+	// Time is when the agent saw it last, to ten minutes: a storm of them is not one of
+	// writes.
 	Time metav1.Time `json:"time"`
 }
 
@@ -211,9 +219,7 @@ func (c *Card) InMIGMode() bool { return c.MIG != nil && c.MIG.Current }
 
 // Layout is how the card is cut, for people: "3g.20gb, 1g.5gb x2", from large to small.
 // "" if it is whole, or in MIG mode without slices.
-func (c *Card) Layout() string { return c.layout(", ", "%s x%d") }
-
-func (c *Card) layout(separator, several string) string {
+func (c *Card) Layout() string {
 	ordered := slices.Clone(c.Instances)
 	slices.SortStableFunc(ordered, func(a, b Instance) int {
 		if a.Size != b.Size {
@@ -228,11 +234,11 @@ func (c *Card) layout(separator, several string) string {
 			n++
 		}
 		if n-i == 1 {
-			parts = append(parts, ordered[i].Profile)
+			parts = append(parts, cmp.Or(ordered[i].Profile, "?"))
 		} else {
-			parts = append(parts, fmt.Sprintf(several, ordered[i].Profile, n-i))
+			parts = append(parts, fmt.Sprintf("%s x%d", cmp.Or(ordered[i].Profile, "?"), n-i))
 		}
 		i = n
 	}
-	return strings.Join(parts, separator)
+	return strings.Join(parts, ", ")
 }

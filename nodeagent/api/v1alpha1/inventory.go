@@ -187,4 +187,8 @@ type LayoutChange struct {
 	// Since is when the agent saw the last of them.
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
+	// Print is equal for equal layouts.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	Print string `json:"print,omitempty"`
 }

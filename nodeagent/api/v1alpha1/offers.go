@@ -75,7 +75,7 @@ func (r *Report) Offers(c *Card) []Offer {
 	}
 	var all []Offer
 	for i := range c.Instances {
-		if !c.Instances[i].usable() {
+		if !c.Instances[i].usable() || r.strategy() == MIGMixed && c.Instances[i].Profile == "" {
 			continue
 		}
 		one := r.offered(WholeCard)
