@@ -65,6 +65,12 @@ func NewGrid(units int, profiles []Profile) *Grid {
 	return g
 }
 
+// Units is how many units the grid has.
+func (g *Grid) Units() int { return g.units }
+
+// Profiles are the ways to cut a slice out of the card, not to be changed.
+func (g *Grid) Profiles() []Profile { return g.profiles }
+
 // largest are those of the counts that are not part of another.
 func largest(all [][]int) [][]int {
 	var out [][]int

@@ -23,6 +23,8 @@ type Node struct {
 	// Cards are its GPUs, if somebody reports them: see Equip. nil means that what it
 	// offers is counted and nothing more is known.
 	Cards *Deck
+	// Drift is what is claimed of it and its cards contradict, for people.
+	Drift []Difference
 	// Doubtful says that it refused pods before and has not taken one since: it is
 	// used last.
 	Doubtful bool

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -35,6 +36,7 @@ import (
 	"sluice.dev/sluice/admission"
 	"sluice.dev/sluice/admission/journal"
 	"sluice.dev/sluice/admission/kube"
+	"sluice.dev/sluice/nodeagent/api/v1alpha1"
 )
 
 // The tests in this file and its neighbours run against etcd and kube-apiserver,
@@ -168,7 +170,7 @@ func (s *server) install() error {
 			return fmt.Errorf("%s: %w", file, err)
 		}
 	}
-	lists := []client.ObjectList{&kueue.WorkloadList{}, &kueue.ClusterQueueList{}, &kueue.LocalQueueList{}, &kueue.CohortList{}, &kueue.ResourceFlavorList{}, &volcano.QueueList{}}
+	lists := []client.ObjectList{&kueue.WorkloadList{}, &kueue.ClusterQueueList{}, &kueue.LocalQueueList{}, &kueue.CohortList{}, &kueue.ResourceFlavorList{}, &volcano.QueueList{}, &v1alpha1.SliceInventoryList{}}
 	for _, list := range lists {
 		for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
 			fresh, err := client.New(s.config, client.Options{Scheme: scheme()})
@@ -238,6 +240,7 @@ func (w *world) clean() {
 	for _, list := range []client.ObjectList{
 		&kueue.WorkloadList{}, &corev1.PodList{}, &kueue.LocalQueueList{}, &kueue.ClusterQueueList{}, &kueue.CohortList{},
 		&kueue.ResourceFlavorList{}, &volcano.QueueList{}, &corev1.NodeList{}, &corev1.LimitRangeList{},
+		&v1alpha1.SliceInventoryList{}, &coordinationv1.LeaseList{},
 	} {
 		if err := w.List(ctx, list); err != nil {
 			w.t.Fatal(err)
@@ -264,7 +267,7 @@ func (w *world) start() {
 	config := rest.CopyConfig(w.server.config)
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, NewClient: w.newClient,
-		Cache:      cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+		Cache:      cache.Options{DefaultTransform: cache.TransformStripManagedFields(), ByObject: kube.OnlyOurs()},
 		Controller: ctrlconfig.Controller{SkipNameValidation: ptr.To(true)},
 	})
 	if err != nil {

@@ -8,8 +8,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
+	"sluice.dev/sluice/gang"
 	"sluice.dev/sluice/queue"
 	"sluice.dev/sluice/quota"
 )
@@ -22,6 +24,9 @@ const (
 	// MinRuntimeAnnotation protects a Workload that long after its admission from
 	// those who would take it back: a duration as 10m.
 	MinRuntimeAnnotation = "sluice.dev/min-runtime"
+	// SharingAnnotation, on pods that ask for nvidia.com/gpu, as an annotation or a
+	// label, says on which cards: whole (if it is not said), shared, any.
+	SharingAnnotation = "sluice.dev/sharing"
 	// TurnsAnnotation, "true" on a queue, lets its users take turns.
 	TurnsAnnotation = "sluice.dev/user-turns"
 	// UserMaxAnnotation bounds what one user may have of a queue at a time:
@@ -64,6 +69,24 @@ func minRuntimeOf(wl *kueue.Workload) (d time.Duration, bad string) {
 		return 0, fmt.Sprintf("annotation %s is %q, want a duration as 10m", MinRuntimeAnnotation, text)
 	}
 	return d, ""
+}
+
+// sharingOf is on which cards the pods want to run.
+func sharingOf(o *metav1.ObjectMeta) (s gang.Sharing, bad string) {
+	text, ok := o.Annotations[SharingAnnotation]
+	if !ok {
+		text, ok = o.Labels[SharingAnnotation]
+	}
+	switch {
+	case !ok, text == "whole":
+		return gang.WholeCards, ""
+	case text == "shared":
+		return gang.SharedCards, ""
+	case text == "any":
+		return gang.AnyCards, ""
+	default:
+		return gang.WholeCards, fmt.Sprintf("%s is %q, want whole, shared or any", SharingAnnotation, text)
+	}
 }
 
 // annotated reads what annotations say of a queue. dims are the dimensions in which

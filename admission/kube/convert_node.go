@@ -27,8 +27,9 @@ var outageTaints = map[string]string{
 }
 
 // convertNode is the node as the core sees it. collision names another node with
-// the same hostname label, or is "".
-func convertNode(space *quota.Space, n *corev1.Node, collision string) *gang.Node {
+// the same hostname label, or is "". deck are its cards, nil if nobody tells of them,
+// and expected the labels that follow from them.
+func convertNode(space *quota.Space, n *corev1.Node, collision string, deck *gang.Deck, expected []gang.Expected) *gang.Node {
 	out := &gang.Node{Name: n.Name, Labels: n.Labels, Outages: outages(n, collision)}
 	for _, t := range n.Spec.Taints {
 		if t.Effect == corev1.TaintEffectPreferNoSchedule {
@@ -40,7 +41,11 @@ func convertNode(space *quota.Space, n *corev1.Node, collision string) *gang.Nod
 	}
 	// A node that offers what cannot be counted offers none of it.
 	out.Offer, _ = vector(space, n.Status.Allocatable)
-	return out
+	if deck == nil {
+		return out
+	}
+	out.Drift = deck.Differences(out.Offer, n.Labels, expected, space.Name)
+	return gang.Equip(*out, deck)
 }
 
 // outages is why the node takes no new pods now, each reason once.

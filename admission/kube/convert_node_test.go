@@ -56,7 +56,7 @@ func TestConvertNode(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			space, n := quota.NewSpace(), readyNode()
 			test.change(n)
-			got := convertNode(space, n, test.collision)
+			got := convertNode(space, n, test.collision, nil, nil)
 			var outages, taints []string
 			for _, o := range got.Outages {
 				outages = append(outages, o.What)
@@ -81,12 +81,12 @@ func TestConvertNode(t *testing.T) {
 // A heartbeat changes nothing that the core sees.
 func TestHeartbeatIsNoNews(t *testing.T) {
 	space, n := quota.NewSpace(), readyNode()
-	before := convertNode(space, n, "")
+	before := convertNode(space, n, "", nil, nil)
 	n = n.DeepCopy()
 	n.ResourceVersion = "7"
 	n.Status.Conditions[0].LastHeartbeatTime = metav1.Now()
 	n.Annotations = map[string]string{"a": "b"}
-	if after := convertNode(space, n, ""); !reflect.DeepEqual(before, after) {
+	if after := convertNode(space, n, "", nil, nil); !reflect.DeepEqual(before, after) {
 		t.Errorf("%+v became %+v", before, after)
 	}
 }

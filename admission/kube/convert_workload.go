@@ -215,6 +215,10 @@ func (r *reader) podSet(ps *kueue.PodSet) (out podSet, problems []string) {
 	out.Request = request
 	out.Filter = filter(spec)
 	var unsupported string
+	var odd string
+	if out.Sharing, odd = sharingOf(&ps.Template.ObjectMeta); odd != "" {
+		problems = append(problems, odd)
+	}
 	out.Level, unsupported = level(ps.TopologyRequest)
 	if unsupported == "" {
 		unsupported = unplannable(spec)

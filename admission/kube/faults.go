@@ -140,6 +140,10 @@ func kindName(k kind) string {
 		return "Namespace"
 	case limitRangeKind:
 		return "LimitRange"
+	case inventoryKind:
+		return "SliceInventory"
+	case leaseKind:
+		return "Lease"
 	case nodeKind:
 		return "Node"
 	case workloadKind:

@@ -20,6 +20,8 @@ const (
 	namespaceKind
 	localQueueKind
 	limitRangeKind
+	inventoryKind
+	leaseKind
 	nodeKind
 	workloadKind
 	podKind

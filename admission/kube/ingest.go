@@ -24,13 +24,17 @@ import (
 func (r *runner) ingest(ctx context.Context, list []news) {
 	anew := map[string]bool{} // workloads to convert once more
 	at := 0
-	for ; at < len(list) && list[at].kind < nodeKind; at++ {
+	for ; at < len(list) && list[at].kind < inventoryKind; at++ {
 		r.sawDeclared(list[at], anew)
 	}
 	r.refreshQueues(anew)
+	for ; at < len(list) && list[at].kind < nodeKind; at++ {
+		r.sawAgent(list[at])
+	}
 	for ; at < len(list) && list[at].kind == nodeKind; at++ {
 		r.sawNode(list[at].name, as[*corev1.Node](list[at].now), anew)
 	}
+	r.convertNodes(r.agents.due(r.clock.Now()))
 	for ; at < len(list) && list[at].kind == workloadKind; at++ {
 		key := list[at].key()
 		delete(anew, key)
@@ -100,7 +104,7 @@ func (r *runner) sawDeclared(n news, anew map[string]bool) {
 			}
 		}
 		return
-	case nodeKind, workloadKind, podKind:
+	case inventoryKind, leaseKind, nodeKind, workloadKind, podKind:
 		panic(fmt.Sprintf("kube: %s declares no queue", kindName(n.kind)))
 	}
 	c.dirty = true
@@ -168,18 +172,26 @@ func (r *runner) sawNode(name string, n *corev1.Node, anew map[string]bool) {
 	} else {
 		touched = append(touched, name)
 	}
-	for _, name := range touched {
+	r.agents.sawNode(name, n)
+	r.convertNodes(touched)
+	if host != "" {
+		maps.Copy(anew, r.unresolved)
+	}
+}
+
+// convertNodes tells the core of those of the nodes that are other than it was told.
+func (r *runner) convertNodes(names []string) {
+	for _, name := range names {
 		known := r.nodes[name]
 		if known == nil {
 			continue
 		}
-		if node := convertNode(r.state.Space, known.seen, r.hosts.collision(name)); !reflect.DeepEqual(node, known.node) {
+		deck, expected := r.agents.cards(r.cards, known.seen)
+		if node := convertNode(r.state.Space, known.seen, r.hosts.collision(name), deck, expected); !reflect.DeepEqual(node, known.node) {
 			known.node = node
 			r.loop.Observe(admission.NodeSeen{Node: node})
+			r.sayDrift(name)
 		}
-	}
-	if host != "" {
-		maps.Copy(anew, r.unresolved)
 	}
 }
 

@@ -1,10 +1,13 @@
 package kube
 
 import (
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+
+	"sluice.dev/sluice/nodeagent/api/v1alpha1"
 )
 
 // Annotations and labels of sluice's own.
@@ -34,7 +37,7 @@ const (
 
 // AddToScheme adds the kinds that this package reads and writes.
 func AddToScheme(s *runtime.Scheme) error {
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, kueue.AddToScheme, volcano.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, coordinationv1.AddToScheme, kueue.AddToScheme, volcano.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(s); err != nil {
 			return err
 		}

@@ -44,6 +44,7 @@ type runner struct {
 	loop        *admission.Loop
 	view
 	own     *own
+	cards   *cardReader
 	carried carried
 
 	verdicts *clerk
@@ -55,6 +56,7 @@ type runner struct {
 	reported   time.Time
 	statuses   map[object]sentStatus
 	said       map[object]string // faults that an event was made of
+	drifted    map[string]string // by node, the drift that was written
 	pause      time.Duration     // before the next step, while nothing succeeds
 	retryAt    time.Time
 	checkEvery time.Duration
@@ -62,12 +64,14 @@ type runner struct {
 }
 
 func newRunner(o Options, log logr.Logger, c client.Client, live client.Reader, recorder record.EventRecorder) *runner {
-	return &runner{
+	r := &runner{
 		log: log, client: c, live: live, recorder: recorder, clock: o.Clock, workers: o.Workers, namespace: o.Namespace, userKey: o.UserKey, checkEvery: o.CheckEvery,
 		openJournal: o.OpenJournal, inbox: newInbox(), state: admission.NewState(o.Config), view: newView(), own: newOwn(),
 		verdicts: newClerk("verdicts", log, 200), chores: newClerk("chores", log, 200),
-		later: map[string]later{}, lastTold: map[string]time.Time{}, statuses: map[object]sentStatus{}, said: map[object]string{},
+		drifted: map[string]string{}, later: map[string]later{}, lastTold: map[string]time.Time{}, statuses: map[object]sentStatus{}, said: map[object]string{},
 	}
+	r.cards = newCardReader(r.state.Space)
+	return r
 }
 
 // NeedLeaderElection keeps the loop to one process.
@@ -212,7 +216,7 @@ func (r *runner) step(ctx context.Context) {
 func (r *runner) sleep() time.Duration {
 	now := r.clock.Now()
 	next := now.Add(longestSleep)
-	for _, at := range []time.Time{r.state.Wake(now), r.tellDue(now), r.report(now), r.retryAt, r.nextCheck} {
+	for _, at := range []time.Time{r.state.Wake(now), r.tellDue(now), r.report(now), r.retryAt, r.nextCheck, r.agents.next} {
 		if !at.IsZero() && at.Before(next) {
 			next = at
 		}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/clock"
@@ -17,6 +19,7 @@ import (
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
 	"sluice.dev/sluice/admission"
+	"sluice.dev/sluice/nodeagent/api/v1alpha1"
 )
 
 // Journal is what the loop needs of a journal. Package admission/journal has one.
@@ -78,11 +81,22 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	return mgr.Add(r)
 }
 
+// OnlyOurs bounds what a manager's cache holds to what is read here: of Leases those
+// of the agents.
+func OnlyOurs() map[client.Object]cache.ByObject {
+	return map[client.Object]cache.ByObject{
+		&coordinationv1.Lease{}: {Namespaces: map[string]cache.Config{v1alpha1.HeartbeatNamespace: {}}},
+	}
+}
+
 // watched is one kind of object with where its news come from.
 type watched struct {
-	kind     kind
-	example  client.Object
-	optional bool // its CRD may be absent: what it would declare is not there then
+	kind    kind
+	example client.Object
+	// optional says that its CRD may be absent: what it would declare is not there then.
+	optional bool
+	// with is a kind without which it means nothing, so that it is not watched either.
+	with     kind
 	informer cache.Informer
 }
 
@@ -95,6 +109,8 @@ func kinds() []watched {
 		{kind: namespaceKind, example: &corev1.Namespace{}},
 		{kind: localQueueKind, example: &kueue.LocalQueue{}},
 		{kind: limitRangeKind, example: &corev1.LimitRange{}},
+		{kind: inventoryKind, example: &v1alpha1.SliceInventory{}, optional: true},
+		{kind: leaseKind, example: &coordinationv1.Lease{}, with: inventoryKind},
 		{kind: nodeKind, example: &corev1.Node{}},
 		{kind: workloadKind, example: &kueue.Workload{}},
 		{kind: podKind, example: &corev1.Pod{}},
@@ -114,6 +130,9 @@ func (r *runner) watch(mgr ctrl.Manager) error {
 				r.log.Info("kind is not installed; nothing of it is watched", "kind", gvk.String())
 				continue
 			}
+		}
+		if w.with != 0 && !slices.ContainsFunc(r.watches, func(x watched) bool { return x.kind == w.with }) {
+			continue
 		}
 		w.informer, err = mgr.GetCache().GetInformer(context.Background(), w.example, cache.BlockUntilSynced(false))
 		if err != nil {

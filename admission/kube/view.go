@@ -19,6 +19,7 @@ type view struct {
 	pods      map[types.UID]*knownPod
 	podUIDs   map[string]types.UID // by namespace/name
 	nodes     map[string]*knownNode
+	agents    *agents
 
 	// Indexes, by key of the Workload.
 	byLocalQueue map[string]map[string]bool         // by namespace/name of the LocalQueue
@@ -53,6 +54,7 @@ func newView() view {
 	return view{
 		catalog: newCatalog(), hosts: newHosts(),
 		workloads: map[string]*knownWorkload{}, pods: map[types.UID]*knownPod{}, podUIDs: map[string]types.UID{}, nodes: map[string]*knownNode{},
+		agents:       newAgents(),
 		byLocalQueue: map[string]map[string]bool{}, podsOf: map[string]map[types.UID]*knownPod{},
 		unresolved: map[string]bool{}, ending: map[string]bool{}, loose: map[string]bool{}, routes: map[string]resolution{},
 	}

@@ -20,6 +20,7 @@ import (
 
 	"sluice.dev/sluice/admission/jobs"
 	"sluice.dev/sluice/admission/jobs/webhook"
+	"sluice.dev/sluice/admission/kube"
 	"sluice.dev/sluice/cmd/sluice-controller/config"
 )
 
@@ -87,7 +88,7 @@ func newManager(rest *rest.Config, settings config.Configuration) (ctrl.Manager,
 		RetryPeriod:                   &settings.LeaderElection.RetryPeriod,
 		LeaderElectionReleaseOnCancel: true, // The process ends when run returns.
 		// Nobody here reads managedFields, and they are up to half of an object.
-		Cache: cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+		Cache: cache.Options{DefaultTransform: cache.TransformStripManagedFields(), ByObject: kube.OnlyOurs()},
 		Controller: ctrlconfig.Controller{
 			// Names are unique but in a test that starts a second manager.
 			SkipNameValidation: ptr.To(true),
