@@ -218,6 +218,7 @@ func (p *pass) handOver() {
 		}
 	}
 	for _, x := range adrift {
+		x.victims = p.stopping(x.Nominee) // less what has been given to another since
 		p.serve(x)
 	}
 }
