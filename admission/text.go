@@ -203,9 +203,9 @@ func Quantity(resource string, v int64) string {
 	switch {
 	case v >= quota.MostOfOne:
 		return "no end of"
-	case resource == "cpu" && v%1000 != 0:
+	case thousandths(resource) && v%1000 != 0:
 		return strconv.FormatInt(v, 10) + "m"
-	case resource == "cpu":
+	case thousandths(resource):
 		return strconv.FormatInt(v/1000, 10)
 	case resource == "memory" || strings.HasPrefix(resource, "hugepages-") || resource == "ephemeral-storage":
 		units := []string{"", "Ki", "Mi", "Gi", "Ti", "Pi"}
@@ -219,6 +219,10 @@ func Quantity(resource string, v int64) string {
 		return strconv.FormatInt(v, 10)
 	}
 }
+
+// thousandths says whether the resource is counted in thousandths: of cores, and of
+// cards where a queue counts parts of them.
+func thousandths(resource string) bool { return resource == "cpu" || resource == quota.Cards }
 
 // list writes at most most names and how many are left out.
 func list(names []string, most int) string {

@@ -58,11 +58,15 @@ type Flavor struct {
 	// Dims says in which dimension of the quota a resource of the pods is charged,
 	// by dimension; what is absent is charged in its own.
 	Dims map[int]int
+	// Parts says, of devices that the queue counts as parts of cards, how many
+	// thousandths of a card one is, by dimension; they are charged in Card.
+	Parts map[int]int64
+	Card  int
 }
 
 // Charge translates what pods take into what the queue is charged.
 func (f *Flavor) Charge(r quota.Resources) quota.Resources {
-	if f == nil || len(f.Dims) == 0 {
+	if f == nil || len(f.Dims)+len(f.Parts) == 0 {
 		return r
 	}
 	out := make(quota.Resources, 0, len(r))
@@ -71,7 +75,9 @@ func (f *Flavor) Charge(r quota.Resources) quota.Resources {
 			continue
 		}
 		d, ok := f.Dims[i]
-		if !ok {
+		if part, counts := f.Parts[i]; counts {
+			d, v = f.Card, quota.Product(v, part)
+		} else if !ok {
 			d = i
 		}
 		out.Set(d, quota.Sum(out.At(d), v))

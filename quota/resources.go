@@ -21,6 +21,11 @@ const (
 	Pods          // pieces
 )
 
+// Cards is the resource in which a queue counts parts of GPUs, in thousandths of one:
+// of a slice the larger of its compute and its memory part. No node offers it and no
+// pod asks for it.
+const Cards = "sluice.dev/gpu"
+
 // Space names the dimensions of Resources vectors. All vectors that meet in one
 // computation come from one Space. It only grows, so an index once given stays.
 type Space struct {

@@ -42,6 +42,9 @@ func (r *runner) sawAgent(n news) {
 		}
 		a.touched[n.name] = true
 		a.expect(n.name)
+		if parts := partsOf(a.inventories); !maps.Equal(parts, r.catalog.parts) {
+			r.catalog.parts, r.catalog.dirty = parts, true
+		}
 	case leaseKind:
 		keep(a.heard, n.name, as[*coordinationv1.Lease](n.now))
 		if n.now == nil || a.silent[n.name] {
@@ -105,6 +108,9 @@ func (a *agents) due(now time.Time) []string {
 	}
 	return names
 }
+
+// cardsOf is how many cards the node has, in the unit of quota.Cards.
+func (a *agents) cardsOf(n *corev1.Node) int64 { return cardsOf(n, a.inventories[n.Name]) }
 
 // cards are the cards of the node and the labels that follow from them.
 func (a *agents) cards(reader *cardReader, n *corev1.Node) (*gang.Deck, []gang.Expected) {

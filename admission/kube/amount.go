@@ -17,13 +17,19 @@ var (
 	mostWhole = *resource.NewQuantity(math.MaxInt64, resource.DecimalSI)
 )
 
-// amount is q in the unit of its dimension: millicores of cpu, whole units of
-// everything else, rounded up. The error completes a sentence about the resource.
+// thousandths says whether a resource is counted in thousandths.
+func thousandths(name corev1.ResourceName) bool {
+	return name == corev1.ResourceCPU || name == quota.Cards
+}
+
+// amount is q in the unit of its dimension: thousandths of cpu and of cards, whole
+// units of everything else, rounded up. The error completes a sentence about the
+// resource.
 func amount(name corev1.ResourceName, q resource.Quantity) (int64, error) {
 	if q.Sign() < 0 {
 		return 0, fmt.Errorf("%s of %s is negative", name, q.String())
 	}
-	if name == corev1.ResourceCPU {
+	if thousandths(name) {
 		if q.Cmp(mostMilli) > 0 {
 			return 0, fmt.Errorf("%s of %s is more than can be counted", name, q.String())
 		}
@@ -38,7 +44,7 @@ func amount(name corev1.ResourceName, q resource.Quantity) (int64, error) {
 // quantity is the reverse of amount.
 func quantity(name corev1.ResourceName, v int64) resource.Quantity {
 	switch {
-	case name == corev1.ResourceCPU:
+	case thousandths(name):
 		return *resource.NewMilliQuantity(v, resource.DecimalSI)
 	case name == corev1.ResourceMemory, name == corev1.ResourceEphemeralStorage, strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix):
 		return *resource.NewQuantity(v, resource.BinarySI)

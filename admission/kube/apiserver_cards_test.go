@@ -10,6 +10,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -179,4 +180,31 @@ func TestSlices(t *testing.T) {
 	}
 	w.admitted(wl)
 	w.drifts("n0", "InStep")
+}
+
+// Slices are charged as parts of cards to a queue that counts cards.
+func TestQuotaInCards(t *testing.T) {
+	n := node("n0", 8)
+	maps.Copy(n.Status.Allocatable, resources(map[corev1.ResourceName]string{"nvidia.com/mig-3g.20gb": "8"}))
+	w := newWorld(t, n)
+	w.queues(0, func(cq *kueue.ClusterQueue) {
+		cq.Spec.ResourceGroups[0].CoveredResources = []corev1.ResourceName{"sluice.dev/gpu"}
+		cq.Spec.ResourceGroups[0].Flavors[0].Resources = []kueue.ResourceQuota{{Name: "sluice.dev/gpu", NominalQuota: resource.MustParse("2")}}
+	})
+	of := func(name string) func(*kueue.Workload) {
+		return func(wl *kueue.Workload) {
+			wl.Spec.PodSets[0].Template.Spec.Containers[0].Resources.Limits = resources(map[corev1.ResourceName]string{corev1.ResourceName(name): "1"})
+		}
+	}
+	slices := w.workload("slices", 2, 0, of("nvidia.com/mig-3g.20gb")) // 429 each
+	w.create(slices)
+	w.admitted(slices)
+	cards := w.workload("cards", 2, 0, of("nvidia.com/gpu"))
+	w.create(cards)
+	if text := w.waits(cards, "Quota"); !strings.Contains(text, "asks 2 sluice.dev/gpu of flavor gpu") || !strings.Contains(text, "858m of") {
+		t.Errorf("says %s", text)
+	}
+	one := w.workload("one", 1, 0, of("nvidia.com/gpu"))
+	w.create(one)
+	w.admitted(one)
 }

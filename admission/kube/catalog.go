@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -25,6 +26,7 @@ type catalog struct {
 	volcanoQueues map[string]*volcano.Queue
 	localQueues   map[string]*kueue.LocalQueue // by namespace/name
 	namespaces    map[string]labels.Set
+	parts         map[corev1.ResourceName]int64 // of a card, in thousandths, that a device is
 
 	told   map[string]*queue.Queue // by the core's name
 	faults map[object]*fault

@@ -193,7 +193,7 @@ func TestAgentsFallSilent(t *testing.T) {
 	lease := func(at time.Time) *coordinationv1.Lease {
 		return &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{RenewTime: ptr.To(metav1.NewMicroTime(at)), LeaseDurationSeconds: ptr.To[int32](60)}}
 	}
-	r := &runner{view: view{agents: a}, drifted: map[string]string{}}
+	r := &runner{view: view{agents: a, catalog: newCatalog()}, drifted: map[string]string{}}
 	at := func(seconds int) time.Time { return epoch.Add(time.Duration(seconds) * time.Second) }
 	inv := &v1alpha1.SliceInventory{}
 	check := func(seconds int, due string, silent bool) {

@@ -138,6 +138,7 @@ func (c *catalog) clusterQueue(space *quota.Space, cq *kueue.ClusterQueue) (*que
 		q.BorrowFirst = f.WhenCanBorrow != kueue.TryNextFlavor
 		q.PreemptFirst = f.WhenCanPreempt == kueue.MayStopSearch
 	}
+	c.countCards(space, q)
 	exempt(space, q)
 	if wrong := annotated(q, cq.Annotations, charged(space, q.Flavors)); wrong != nil {
 		bad, q.Closed = wrong, true
@@ -193,7 +194,7 @@ func exempt(space *quota.Space, q *queue.Queue) {
 		}
 		for k := range q.Flavors {
 			f := &q.Flavors[k]
-			if _, covered := f.Dims[i]; covered {
+			if _, covered := f.Dims[i]; covered || f.Parts[i] > 0 {
 				continue
 			}
 			if f.Dims == nil {

@@ -31,7 +31,7 @@ func (c *catalog) volcanoQueue(space *quota.Space, v *volcano.Queue) (*queue.Que
 		Sheltered: v.Spec.Reclaimable != nil && !*v.Spec.Reclaimable,
 		Closed:    v.Status.State != "" && v.Status.State != volcano.QueueStateOpen || v.DeletionTimestamp != nil,
 	}
-	bad := readVolcano(space, v, q)
+	bad := c.readVolcano(space, v, q)
 	if bad != nil {
 		q.Closed = true
 		q.Quota.Weight = max(0, q.Quota.Weight)
@@ -40,7 +40,7 @@ func (c *catalog) volcanoQueue(space *quota.Space, v *volcano.Queue) (*queue.Que
 }
 
 // readVolcano fills in the amounts.
-func readVolcano(space *quota.Space, v *volcano.Queue, q *queue.Queue) *fault {
+func (c *catalog) readVolcano(space *quota.Space, v *volcano.Queue, q *queue.Queue) *fault {
 	if v.Spec.Weight < 0 {
 		return faultf(reasonInvalid, "spec.weight %d is negative", v.Spec.Weight)
 	}
@@ -55,6 +55,9 @@ func readVolcano(space *quota.Space, v *volcano.Queue, q *queue.Queue) *fault {
 	}
 	if q.Quota.Lendable, err = volcanoLendable(space, v); err != nil {
 		return faultf(reasonInvalid, "spec.guarantee: %v", err)
+	}
+	if named := c.namesCards(v); named != nil {
+		q.Flavors = []queue.Flavor{c.ofCards(space, named)}
 	}
 	return annotated(q, v.Annotations, charged(space, q.Flavors))
 }

@@ -17,6 +17,7 @@ import (
 
 	"sluice.dev/sluice/admission"
 	"sluice.dev/sluice/gang"
+	"sluice.dev/sluice/quota"
 )
 
 // ingest takes in what is new and tells the core what of it matters: queues first,
@@ -187,7 +188,11 @@ func (r *runner) convertNodes(names []string) {
 			continue
 		}
 		deck, expected := r.agents.cards(r.cards, known.seen)
-		if node := convertNode(r.state.Space, known.seen, r.hosts.collision(name), deck, expected); !reflect.DeepEqual(node, known.node) {
+		node := convertNode(r.state.Space, known.seen, r.hosts.collision(name), deck, expected)
+		if n := r.agents.cardsOf(known.seen); n > 0 {
+			node.Offer.Set(r.state.Space.Index(quota.Cards), n)
+		}
+		if !reflect.DeepEqual(node, known.node) {
 			known.node = node
 			r.loop.Observe(admission.NodeSeen{Node: node})
 			r.sayDrift(name)
