@@ -111,6 +111,9 @@ func actions(t *testing.T, s *simulations.Scenario, w *World, key string, c Chan
 				}
 			}
 		})
+	case Shorter:
+		limit := time.Duration(c.Seconds) * time.Second
+		again(func(x *simulations.Workload) { x.Limit = &limit })
 	case Tolerate:
 		again(func(x *simulations.Workload) {
 			for i := range x.PodSets {
@@ -197,7 +200,7 @@ func TestChangesAdmit(t *testing.T) {
 			}
 		}
 	}
-	for _, k := range []ChangeKind{Resume, OpenQueue, Relabel, Uncordon, FewerPods, Smaller, SmallerPods, Wait, RaiseLimit, Recut} {
+	for _, k := range []ChangeKind{Resume, OpenQueue, Relabel, Uncordon, FewerPods, Smaller, SmallerPods, Shorter, Wait, RaiseLimit, Recut} {
 		if seen[k] == 0 {
 			t.Errorf("no scenario is helped by %s", k)
 		}

@@ -24,6 +24,7 @@ const (
 	FewerPods   ChangeKind = "FewerPods"   // Amount pods in PodSet
 	Smaller     ChangeKind = "Smaller"     // Resource instead of the slice it asks for
 	SmallerPods ChangeKind = "SmallerPods" // at most Amount of Resource a pod
+	Shorter     ChangeKind = "Shorter"     // a time limit of Seconds
 	Wait        ChangeKind = "Wait"        // Jobs end
 	RaiseLimit  ChangeKind = "RaiseLimit"  // Queue may use Amount of Resource
 	RaiseOwn    ChangeKind = "RaiseOwn"    // Queue owns Amount of Resource
@@ -47,6 +48,7 @@ type Change struct {
 	Queue    string     `json:"queue,omitempty"`
 	Resource string     `json:"resource,omitempty"`
 	Amount   int64      `json:"amount,omitempty"`
+	Seconds  int64      `json:"seconds,omitempty"`
 	Cards    []CardName `json:"cards,omitempty"`
 	Layout   []string   `json:"layout,omitempty"` // [] is a whole card
 	At       *time.Time `json:"at,omitempty"`     // of Wait: when the last of them ends by its limit
@@ -196,7 +198,7 @@ func (w *World) changes(m *admission.Remembered, why admission.Reason, groups []
 	b := w.bench(m)
 	var out, costly []Change
 	for _, propose := range []func(admission.Reason, []NodeGroup) *Change{
-		b.resume, b.openQueue, b.relabel, b.uncordon, b.tolerate, b.fewer, b.smaller, b.smallerPods, b.wait, b.unselect, b.raise, b.recut,
+		b.resume, b.openQueue, b.relabel, b.uncordon, b.tolerate, b.fewer, b.shorter, b.smaller, b.wait, b.smallerPods, b.unselect, b.raise, b.recut,
 	} {
 		if len(out) == changesShown {
 			break

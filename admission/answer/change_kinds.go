@@ -241,6 +241,22 @@ func (b *bench) fewer(admission.Reason, []NodeGroup) *Change {
 	return b.kept(with(lo))
 }
 
+// shorter gives the gang a time limit with which it ends before the room it would
+// take is needed for the one before it.
+func (b *bench) shorter(why admission.Reason, _ []NodeGroup) *Change {
+	limit := (why.Until.Sub(b.w.now) - time.Minute).Truncate(time.Minute) // it has that long to submit
+	if why.Code != admission.Behind || why.Until.IsZero() || limit <= 0 {
+		return nil
+	}
+	return b.kept(&Change{
+		Kind: Shorter, Seconds: int64(limit.Seconds()), Text: "submit with a time limit of " + Age(limit),
+		events: []admission.Event{b.seen(func(x *queue.Workload) {
+			x.Queued = b.w.now
+			x.Limit = limit
+		})},
+	})
+}
+
 // smaller asks for the next smaller slice of the same model.
 func (b *bench) smaller(admission.Reason, []NodeGroup) *Change {
 	sets := b.m.Workload.Spec.PodSets

@@ -194,12 +194,20 @@ func (w *World) OrderTable(queue string) (Table, error) {
 // Rank is one rule by which claims are compared. Rules are asked in turn; the first
 // that differs decides, so there is nothing to weigh.
 type Rank struct {
+	// Among says between whom: the jobs of a queue, or the first jobs of all queues.
+	Among string `json:"among"`
 	Rule  string `json:"rule"`
 	Value string `json:"value"`
-	Ahead string `json:"ahead,omitempty"` // that of the next before it
+	Ahead string `json:"ahead,omitempty"` // that of the next before it in its queue
 	// Decides says that this is the first in which the two differ.
 	Decides bool `json:"decides,omitempty"`
 }
+
+// Between whom a rule decides.
+const (
+	amongJobs   = "jobs of a queue"
+	amongQueues = "queues"
+)
 
 // Priority is where a gang stands and by which rules.
 type Priority struct {
@@ -225,6 +233,9 @@ func (w *World) Priority(key string) (*Priority, error) {
 		theirs := w.ranks(w.known[out.Ahead])
 		decided := false
 		for i := range mine {
+			if mine[i].Among != amongJobs {
+				continue
+			}
 			mine[i].Ahead = theirs[i].Value
 			if !decided && mine[i].Value != mine[i].Ahead {
 				mine[i].Decides, decided = true, true
@@ -252,12 +263,12 @@ func (w *World) ranks(m *admission.Remembered) []Rank {
 		prio = q.Priority
 	}
 	return []Rank{
-		{Rule: "owned before borrowed", Value: owned},
-		{Rule: "priority of the queue", Value: fmt.Sprint(prio)},
-		{Rule: "smaller share of the queue", Value: share},
-		{Rule: "priority of the job", Value: fmt.Sprint(x.Priority)},
-		{Rule: "waits since", Value: x.Queued.UTC().Format(time.RFC3339)},
-		{Rule: "uid", Value: x.UID},
+		{Among: amongJobs, Rule: "priority of the job", Value: fmt.Sprint(x.Priority)},
+		{Among: amongJobs, Rule: "waits since", Value: x.Queued.UTC().Format(time.RFC3339)},
+		{Among: amongJobs, Rule: "uid", Value: x.UID},
+		{Among: amongQueues, Rule: "owned before borrowed", Value: owned},
+		{Among: amongQueues, Rule: "priority of the queue", Value: fmt.Sprint(prio)},
+		{Among: amongQueues, Rule: "smaller share above what it owns", Value: share},
 	}
 }
 
@@ -267,13 +278,13 @@ func (w *World) PriorityTable(key string) (Table, error) {
 	if err != nil {
 		return Table{}, err
 	}
-	t := Table{Kind: "rule", Items: p, Columns: columns("RULE", "VALUE", "NEXT-AHEAD", "DECIDES")}
+	t := Table{Kind: "rule", Items: p, Columns: columns("AMONG", "RULE", "VALUE", "NEXT-AHEAD", "DECIDES")}
 	for _, r := range p.Ranks {
 		decides := ""
 		if r.Decides {
 			decides = "<- this"
 		}
-		t.Rows = append(t.Rows, Row{Name: r.Rule, Cells: []string{r.Rule, r.Value, dash(r.Ahead), decides}})
+		t.Rows = append(t.Rows, Row{Name: r.Rule, Cells: []string{r.Among, r.Rule, r.Value, dash(r.Ahead), decides}})
 	}
 	note := fmt.Sprintf("%s is number %d of %d in queue %s", key, p.Position, p.Waiting, p.Queue)
 	if p.Position == 0 {
@@ -282,7 +293,7 @@ func (w *World) PriorityTable(key string) (Table, error) {
 	if p.Ahead != "" {
 		note += "; the next ahead is " + p.Ahead
 	}
-	t.Notes = []string{note, "rules are asked from the top; the first that differs decides"}
+	t.Notes = []string{note, "rules of one kind are asked from the top; the first that differs decides"}
 	return t, nil
 }
 

@@ -34,7 +34,7 @@ func (w *World) Lint() []Finding {
 			}
 		}
 		if q.Closed && len(w.s.Order(q.Quota.Name, w.now)) > 0 {
-			l.add("warning", "queue "+q.Quota.Name, "it is closed, and %d jobs wait in it", len(w.s.Order(q.Quota.Name, w.now)))
+			l.add("warning", "queue "+q.Quota.Name, "it is closed, and %s in it", plural(len(w.s.Order(q.Quota.Name, w.now)), "job waits", "jobs wait"))
 		}
 	}
 	l.selectors()

@@ -190,8 +190,20 @@ type Drift struct {
 // hardwareDrift are the outages that say that claims and cards differ.
 var hardwareDrift = []string{gang.LostCard, gang.Recutting, gang.BrokenCut, gang.Misreported, gang.Silent, gang.Refusing}
 
+// driftOf is what is known to differ. Where nobody has compared the node, its labels
+// are compared with its cards here.
 func (w *World) driftOf(n *gang.Node) []Drift {
 	var out []Drift
+	for _, d := range n.Drift {
+		one := Drift{Node: n.Name, What: d.What, Says: d.Claimed, Is: d.Found}
+		if d.About == gang.DriftLabels || d.About == gang.DriftReplicas || d.About == gang.DriftLayout && strings.Contains(d.What, "/") {
+			one.Command = labelCommand(n.Name, d.What, d.Found)
+		}
+		out = append(out, one)
+	}
+	if len(out) > 0 {
+		return out
+	}
 	for _, o := range n.Outages {
 		if slices.Contains(hardwareDrift, o.What) {
 			out = append(out, Drift{Node: n.Name, What: o.What, Is: cmp.Or(o.Detail, o.What)})
@@ -200,8 +212,31 @@ func (w *World) driftOf(n *gang.Node) []Drift {
 	if n.Cards == nil || n.Cards.Silent || len(n.Cards.Cards) == 0 {
 		return out
 	}
-	want := map[string]string{"nvidia.com/gpu.count": fmt.Sprint(len(n.Cards.Cards))}
-	first := n.Cards.Cards[0]
+	want := w.expected(n.Cards)
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		has, ok := n.Labels[key]
+		if has == want[key] {
+			continue
+		}
+		if !ok {
+			has = "no such label"
+		}
+		out = append(out, Drift{Node: n.Name, What: key, Says: has, Is: want[key], Command: labelCommand(n.Name, key, want[key])})
+	}
+	return out
+}
+
+func labelCommand(node, key, value string) string {
+	if value == "" {
+		return fmt.Sprintf("kubectl label node %s %s-", node, key)
+	}
+	return fmt.Sprintf("kubectl label node %s %s=%s --overwrite", node, key, value)
+}
+
+// expected are labels that the cards make true.
+func (w *World) expected(d *gang.Deck) map[string]string {
+	want := map[string]string{"nvidia.com/gpu.count": fmt.Sprint(len(d.Cards))}
+	first := d.Cards[0]
 	if first.Kind != nil && first.Kind.Name != "" {
 		want["nvidia.com/gpu.product"] = first.Kind.Name
 		if !first.Cut && first.Replicas > 1 {
@@ -209,26 +244,15 @@ func (w *World) driftOf(n *gang.Node) []Drift {
 		}
 	}
 	offers := quota.Resources{}
-	for _, c := range n.Cards.Cards {
+	for _, c := range d.Cards {
 		offers.Add(c.Offer)
 	}
-	for d, v := range offers {
-		if name := w.s.Space.Name(d); v > 0 && strings.HasPrefix(name, "nvidia.com/mig-") {
+	for dim, v := range offers {
+		if name := w.s.Space.Name(dim); v > 0 && strings.HasPrefix(name, "nvidia.com/mig-") {
 			want[name+".count"] = fmt.Sprint(v)
 		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(want)) {
-		has, ok := n.Labels[key]
-		if has == want[key] {
-			continue
-		}
-		d := Drift{Node: n.Name, What: key, Says: has, Is: want[key], Command: fmt.Sprintf("kubectl label node %s %s=%s --overwrite", n.Name, key, want[key])}
-		if !ok {
-			d.Says = "no such label"
-		}
-		out = append(out, d)
-	}
-	return out
+	return want
 }
 
 // Drifts are those of all nodes.

@@ -170,8 +170,17 @@ type Node struct {
 	Whole    Amounts           `json:"whole,omitempty"` // with all its hardware in order; absent: as offer
 	Doubtful bool              `json:"doubtful,omitempty"`
 	Outages  []Outage          `json:"outages,omitempty"`
+	Drift    []Difference      `json:"drift,omitempty"`
 	Cards    *Cards            `json:"cards,omitempty"`
 	Refused  *RefusedPods      `json:"refused,omitempty"`
+}
+
+// Difference is something that is claimed of a node and that its cards contradict.
+type Difference struct {
+	About   string `json:"about"`
+	What    string `json:"what"`
+	Claimed string `json:"claimed,omitempty"`
+	Found   string `json:"found,omitempty"`
 }
 
 // RefusedPods says that its kubelet refused pods with devices so many times in a
@@ -240,6 +249,10 @@ type Flavor struct {
 	Requires    []Requirement     `json:"requires,omitempty"`
 	Tolerations []Toleration      `json:"tolerations,omitempty"`
 	ChargedAs   map[string]string `json:"chargedAs,omitempty"` // resource of pods ▶ of the quota
+	// Parts says, of devices that count as parts of cards, how many thousandths of a
+	// card one is; they are charged in Card.
+	Parts Amounts `json:"parts,omitempty"`
+	Card  string  `json:"card,omitempty"`
 }
 
 // Requirement is one condition on a node's labels.
@@ -433,3 +446,6 @@ func writePolicy(c admission.Config) Policy {
 		HalfLife: Duration(c.HalfLife), RetryBase: Duration(c.RetryBase), RetryMost: Duration(c.RetryMost),
 	}
 }
+
+// Seconds is a Duration of so many seconds.
+func Seconds(n int64) Duration { return Duration(time.Duration(n) * time.Second) }

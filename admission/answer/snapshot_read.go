@@ -2,7 +2,6 @@ package answer
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 	"time"
 
@@ -110,6 +109,9 @@ func (r *reader) node(n *Node) *gang.Node {
 	for _, o := range n.Outages {
 		out.Outages = append(out.Outages, gang.Outage(o))
 	}
+	for _, d := range n.Drift {
+		out.Drift = append(out.Drift, gang.Difference{About: gang.Drift(d.About), What: d.What, Claimed: d.Claimed, Found: d.Found})
+	}
 	if c := n.Cards; c != nil {
 		out.Cards = r.deck(where, c)
 	}
@@ -151,6 +153,9 @@ func (r *reader) queue(q *Queue) *queue.Queue {
 				one.Dims = map[int]int{}
 			}
 			one.Dims[r.dim(where, of)] = r.dim(where, as)
+		}
+		if one.Parts = r.bounds(where, f.Parts); f.Parts != nil {
+			one.Card = r.dim(where, f.Card)
 		}
 		out.Flavors = append(out.Flavors, one)
 	}
@@ -262,22 +267,10 @@ func (r *reader) pod(p *Pod) admission.RememberedPod {
 	}, Refused: p.Refusals, Retry: deref(p.Retry)}
 }
 
-// gridParts is what a grid was made of, which package gang keeps to itself.
+// gridParts is what a grid was made of; nothing of a card that cannot be cut.
 func gridParts(g *gang.Grid) (units int, profiles []gang.Profile) {
 	if g == nil {
 		return 0, nil
 	}
-	v := reflect.ValueOf(g).Elem()
-	units = int(v.FieldByName("units").Int())
-	list := v.FieldByName("profiles")
-	for i := range list.Len() {
-		p := list.Index(i)
-		one := gang.Profile{Name: p.FieldByName("Name").String(), Size: int(p.FieldByName("Size").Int()), Sole: p.FieldByName("Sole").String()}
-		starts := p.FieldByName("Starts")
-		for k := range starts.Len() {
-			one.Starts = append(one.Starts, int(starts.Index(k).Int()))
-		}
-		profiles = append(profiles, one)
-	}
-	return units, profiles
+	return g.Units(), g.Profiles()
 }

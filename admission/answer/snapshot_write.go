@@ -49,6 +49,9 @@ func (w *writer) node(n *gang.Node) Node {
 	for _, o := range n.Outages {
 		out.Outages = append(out.Outages, Outage(o))
 	}
+	for _, d := range n.Drift {
+		out.Drift = append(out.Drift, Difference{string(d.About), d.What, d.Claimed, d.Found})
+	}
 	if d := n.Cards; d != nil {
 		out.Cards = w.cards(d)
 	}
@@ -103,6 +106,9 @@ func (w *writer) queue(q *queue.Queue) Queue {
 				one.ChargedAs = map[string]string{}
 			}
 			one.ChargedAs[w.names[i]] = w.names[f.Dims[i]]
+		}
+		if one.Parts = w.bounds(f.Parts); f.Parts != nil {
+			one.Card = w.names[f.Card]
 		}
 		out.Flavors = append(out.Flavors, one)
 	}

@@ -444,7 +444,7 @@ func (w *World) excludes(e *gang.Exclusion, look gang.Survey, resource string) s
 		return "too little of something else for one pod"
 	default:
 		text := fmt.Sprintf("needs %s on one node", admission.Quantity(resource, look.Pod))
-		if len(e.Nodes) > 1 {
+		if len(e.Nodes) > 1 && e.Most > 0 {
 			text += fmt.Sprintf(", at most %s free on each", admission.Quantity(resource, e.Most))
 		}
 		return text

@@ -77,6 +77,8 @@ func (a *Why) Write(out io.Writer, now time.Time, width int) {
 
 // writeNodes tells what nodes mean for the gang, group by group.
 func (a *Why) writeNodes(p *page) {
+	p.hang = strings.Repeat(" ", 10)
+	defer func() { p.hang = "" }()
 	shown := a.Nodes
 	if len(shown) > groupsShown {
 		shown = shown[:groupsShown]
@@ -139,6 +141,7 @@ func orNone(s string) string {
 type page struct {
 	out   io.Writer
 	width int
+	hang  string // where lines go on, if not under their text
 }
 
 func (p *page) check(name string, l *Line) {
@@ -174,8 +177,8 @@ func (p *page) items(list []string) {
 // line writes a text behind a head; what is too wide goes on under the text.
 func (p *page) line(head, text string) {
 	indent := strings.Repeat(" ", len([]rune(head)))
-	if len(indent) > 20 {
-		indent = "        "
+	if p.hang != "" {
+		indent = p.hang
 	}
 	for {
 		room := p.width - len([]rune(head))

@@ -33,7 +33,12 @@ type position struct{ at, of int }
 func New(im admission.Image, now time.Time) *World {
 	im.Workloads = slices.Clone(im.Workloads)
 	for i := range im.Workloads { // everybody is told anew
-		im.Workloads[i].Reason, im.Workloads[i].Told = admission.Reason{}, ""
+		m := &im.Workloads[i]
+		m.Reason, m.Told = admission.Reason{}, ""
+		x := *m.Workload
+		x.Spec.PodSets = slices.Clone(x.Spec.PodSets)
+		x.Settle()
+		m.Workload = &x
 	}
 	w := &World{im: im, now: now, s: admission.NewStateOf(im), known: map[string]*admission.Remembered{}}
 	for i := range im.Workloads {
