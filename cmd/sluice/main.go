@@ -6,4 +6,4 @@ import (
 	"os"
 )
 
-func main() { os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() { os.Exit(executeAs(os.Args[0], os.Args[1:], os.Stdout, os.Stderr)) }
