@@ -20,18 +20,27 @@ type Inventory struct {
 	// anew for every filter, everything else stays.
 	passing map[string]*pass
 	nextID  int
-	made    []*place // places that a trial made, to be dropped when it ends
-	seats   []seat   // scratch of fill
-	open    []*place // the nodes that take new pods, in order; nil if not worked out
+	made    []*place          // places that a trial made, to be dropped when it ends
+	seats   []seat            // scratch of fill
+	open    []*place          // the nodes that take new pods, in order; nil if not worked out
+	index   *index            // nil if not worked out
+	rows    []row             // scratch of the index
+	kinds   map[string]uint32 // of nodes, by signature
+	plain   bool              // no index: cards may be cut anew, so that nodes are alike for one look only
 }
 
 // place is one node with what is taken of it.
 type place struct {
-	id   int   // index into pass.ok, never used again after the place is dropped
-	node *Node // nil while pods are counted on a node that is not there (any more)
-	name string
-	used quota.Resources
-	free quota.Resources // Offer - used, never below 0
+	id    int   // index into pass.ok, never used again after the place is dropped
+	node  *Node // nil while pods are counted on a node that is not there (any more)
+	name  string
+	used  quota.Resources
+	free  quota.Resources // Offer - used, never below 0
+	rank  int             // position in the index, and there
+	kind  uint32          // what it is beside what is free,
+	known *Node           // as which node that was worked out, and
+	class *class          // with whom it is grouped, nil if it takes no new pods
+	stale bool            // what is free may have changed since
 	// cuts is set where the cards may be cut and shared anew, and remembers which
 	// demands they could hold.
 	cuts map[string]bool
@@ -46,11 +55,16 @@ type taken struct {
 type pass struct {
 	filter Filter
 	ok     []bool // by place.id
+	// What the index works out of it: who passes, by place.rank, and the others by why
+	// they do not, unless these reasons are many.
+	mask   mask
+	barred []barred
+	many   bool
 }
 
 // NewInventory returns an inventory without nodes.
 func NewInventory() *Inventory {
-	return &Inventory{byID: map[string]*place{}, passing: map[string]*pass{}}
+	return &Inventory{byID: map[string]*place{}, passing: map[string]*pass{}, kinds: map[string]uint32{}}
 }
 
 // Put adds the node or replaces the one of that name; what is taken stays.
@@ -59,11 +73,14 @@ func (v *Inventory) Put(n *Node) {
 	if p.node != nil {
 		v.total.Sub(p.node.Offer)
 	}
+	if p.node == nil || p.node.Open() != n.Open() {
+		v.open = nil
+	}
 	p.node = n
-	v.open = nil
 	v.total.Add(n.Offer)
 	p.settle()
 	v.judge(p)
+	v.replaced(p)
 }
 
 // Remove takes the node away. What is taken on it is still counted there, since
@@ -77,6 +94,7 @@ func (v *Inventory) Remove(name string) {
 	p.node = nil
 	v.open = nil
 	p.settle()
+	v.replaced(p)
 	v.drop(p)
 }
 
@@ -92,6 +110,7 @@ func (v *Inventory) at(name string) *place {
 		v.byID[name] = p
 		i, _ := slices.BinarySearchFunc(v.nodes, name, func(p *place, name string) int { return compareNames(p.name, name) })
 		v.nodes = slices.Insert(v.nodes, i, p)
+		v.index = nil
 	}
 	return p
 }
@@ -102,6 +121,7 @@ func (v *Inventory) drop(p *place) {
 		return
 	}
 	delete(v.byID, p.name)
+	v.index = nil
 	v.nodes = slices.DeleteFunc(v.nodes, func(q *place) bool { return q == p })
 }
 
@@ -137,6 +157,7 @@ func (v *Inventory) move(p *place, r quota.Resources, sign int) {
 		}
 	}
 	p.settle()
+	v.touched(p)
 	if sign < 0 {
 		v.drop(p)
 	}
@@ -244,6 +265,10 @@ func (c *pass) judge(p *place) {
 		c.ok = append(c.ok, false)
 	}
 	_, c.ok[p.id] = p.node.Passes(&c.filter)
+	if c.mask != nil {
+		c.mask.set(p.rank, c.ok[p.id])
+	}
+	c.barred, c.many = nil, false
 }
 
 // maxFilters bounds the memory of judged filters.
@@ -251,7 +276,7 @@ const maxFilters = 4096
 
 // passes returns the places whose labels and taints let pods with filter f in,
 // by place.id.
-func (v *Inventory) passes(f *Filter) []bool {
+func (v *Inventory) passes(f *Filter) *pass {
 	k := f.key()
 	c, ok := v.passing[k]
 	if !ok {
@@ -266,7 +291,7 @@ func (v *Inventory) passes(f *Filter) []bool {
 		}
 		v.passing[k] = c
 	}
-	return c.ok
+	return c
 }
 
 // Relax says which excuses an empty cluster takes for granted.
@@ -297,7 +322,7 @@ func (v *Inventory) Vacant(r Relax) *Inventory {
 		}
 		q := &place{id: out.nextID, node: &n, name: n.Name}
 		if r.Layout && n.Cards != nil {
-			q.cuts = cuts
+			q.cuts, out.plain = cuts, true
 			n.Offer = n.uncut()
 		}
 		out.nextID++

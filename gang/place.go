@@ -122,7 +122,7 @@ type attempt struct {
 	spec  *Spec
 	sizes []int
 	all   []*place // nodes that take new pods, in order
-	pass  [][]bool // by pod set, then place.id
+	pass  []*pass  // by pod set
 	key   []int    // by pod set: the dimension of which a pod takes the largest part
 	order []int    // pod sets, largest pods first
 }
@@ -160,6 +160,14 @@ func compareParts(a, b, c, d int64) int {
 	h1, l1 := bits.Mul64(uint64(a), uint64(max(d, 0)))
 	h2, l2 := bits.Mul64(uint64(c), uint64(max(b, 0)))
 	return cmp.Or(cmp.Compare(h1, h2), cmp.Compare(l1, l2))
+}
+
+// index is the index if nodes are all nodes and it serves now, else nil.
+func (a *attempt) index(nodes []*place) *index {
+	if len(nodes) == 0 || len(nodes) != len(a.all) || nodes[0] != a.all[0] {
+		return nil
+	}
+	return a.v.indexed()
 }
 
 // within tries to place the gang on the given nodes alone.
@@ -205,13 +213,19 @@ func (a *attempt) alone(nodes []*place) *Shortfall {
 	if len(a.order) <= 1 {
 		return nil
 	}
+	if x := a.index(nodes); x != nil {
+		if !a.spec.Request(a.sizes).Within(a.freeIndexed(x)) {
+			return short
+		}
+		return nil
+	}
 	var free quota.Resources
 	for _, p := range nodes {
 		if p.cuts != nil {
 			return nil // what it offers depends on what is asked
 		}
 		for _, i := range a.order {
-			if a.pass[i][p.id] {
+			if a.pass[i].ok[p.id] {
 				free.Add(p.free)
 				break
 			}
@@ -226,10 +240,16 @@ func (a *attempt) alone(nodes []*place) *Shortfall {
 // count fills a Shortfall: how many pods of each set would find a place.
 func (a *attempt) count(nodes []*place) *Shortfall {
 	short := a.none()
+	if x := a.index(nodes); x != nil {
+		for _, i := range a.order {
+			_, short.Sets[i].Found = a.rows(x, i, a.sizes[i])
+		}
+		return short
+	}
 	for _, i := range a.order {
 		found := 0
 		for _, p := range nodes {
-			if a.pass[i][p.id] {
+			if a.pass[i].ok[p.id] {
 				found += a.copies(p, i, a.sizes[i]-found)
 				if found >= a.sizes[i] {
 					break
@@ -288,11 +308,14 @@ type seat struct {
 
 // fill puts all pods of set i on the nodes and takes the room, or changes nothing.
 func (a *attempt) fill(nodes []*place, i int, emptiest bool, plan *Plan) bool {
+	if x := a.index(nodes); x != nil {
+		return a.fillIndexed(x, i, emptiest, plan)
+	}
 	req, want := a.spec.PodSets[i].Request, a.sizes[i]
 	seats := a.v.seats[:0]
 	room := 0
 	for at, p := range nodes {
-		if !a.pass[i][p.id] {
+		if !a.pass[i].ok[p.id] {
 			continue
 		}
 		if n := a.copies(p, i, want); n > 0 {
@@ -391,9 +414,12 @@ func (a *attempt) wastes(p *place, i int) bool {
 
 // next is the node on which one more pod of set i would go, or nil.
 func (a *attempt) next(i int, nodes []*place) *place {
+	if x := a.index(nodes); x != nil {
+		return a.nextIndexed(x, i)
+	}
 	var best seat
 	for at, p := range nodes {
-		if !a.pass[i][p.id] || a.copies(p, i, 1) == 0 {
+		if !a.pass[i].ok[p.id] || a.copies(p, i, 1) == 0 {
 			continue
 		}
 		s := seat{p, 1, at, a.wastes(p, i), p.free.At(a.key[i])}

@@ -72,7 +72,7 @@ func (s *searcher) place(k, at, left, before int) bool {
 	i, p := s.order[k], s.nodes[at]
 	req := s.spec.PodSets[i].Request
 	most := 0
-	if s.pass[i][p.id] {
+	if s.pass[i].ok[p.id] {
 		most = s.copies(p, i, left)
 		if before >= 0 {
 			most = min(most, before)
@@ -107,7 +107,7 @@ func (s *searcher) place(k, at, left, before int) bool {
 // alike says whether two nodes can be exchanged without any pod set noticing.
 func (s *searcher) alike(p, q *place) bool {
 	for _, i := range s.order {
-		if s.pass[i][p.id] != s.pass[i][q.id] {
+		if s.pass[i].ok[p.id] != s.pass[i].ok[q.id] {
 			return false
 		}
 	}
