@@ -208,3 +208,33 @@ func TestQuotaInCards(t *testing.T) {
 	w.create(one)
 	w.admitted(one)
 }
+
+// Declared labels that a node lacks are said, and put back where a policy enforces it.
+func TestDeclaredLabels(t *testing.T) {
+	a, b := node("n0", 8), node("n1", 8)
+	a.Labels["pool"], b.Labels["pool"] = "a", "b"
+	w := newWorld(t, a, b)
+	w.stop()
+	w.labels = []kube.LabelPolicy{
+		{Name: "a", Selector: map[string]string{"pool": "a"}, Labels: map[string]string{"rack": "r1"}, Enforce: true},
+		{Name: "b", Selector: map[string]string{"pool": "b"}, Labels: map[string]string{"rack": "r2"}},
+	}
+	w.start()
+	w.queues(16)
+	wl := w.workload("train", 1, 8, func(wl *kueue.Workload) {
+		wl.Spec.PodSets[0].Template.Spec.NodeSelector = map[string]string{"rack": "r1"}
+	})
+	w.create(wl)
+	w.admitted(wl)
+	w.eventually("what is only declared is said", func() string {
+		if text := w.events("n1"); !strings.Contains(text, "label rack is missing, should be r2 (policy b); mend: kubectl label node n1 rack=r2 --overwrite") {
+			return text
+		}
+		return ""
+	})
+	if got := get(w, b).Labels["rack"]; got != "" {
+		t.Errorf("a label that is only declared was set to %q", got)
+	}
+	change(w, a, func(n *corev1.Node) { n.Labels["rack"] = "elsewhere" })
+	w.eventually("the label is put back again", func() string { return strings.TrimPrefix(get(w, a).Labels["rack"], "r1") })
+}

@@ -198,6 +198,7 @@ type world struct {
 	ns      string
 	journal string
 	config  admission.Config
+	labels  []kube.LabelPolicy
 	lossy   bool         // some writes get no answer
 	patches atomic.Int64 // sent while lossy
 	stop    func()
@@ -278,7 +279,7 @@ func (w *world) start() {
 		w.t.Fatal(err)
 	}
 	err = kube.Setup(mgr, kube.Options{
-		Config: w.config, Namespace: "default", CheckEvery: 50 * time.Millisecond,
+		Config: w.config, Labels: w.labels, Namespace: "default", CheckEvery: 50 * time.Millisecond,
 		OpenJournal: func() (kube.Journal, error) { return journal.Open(w.journal) },
 	})
 	if err != nil {

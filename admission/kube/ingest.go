@@ -192,10 +192,12 @@ func (r *runner) convertNodes(names []string) {
 		if n := r.agents.cardsOf(known.seen); n > 0 {
 			node.Offer.Set(r.state.Space.Index(quota.Cards), n)
 		}
+		node.Drift = append(node.Drift, missing(r.policies, known.seen)...)
 		if !reflect.DeepEqual(node, known.node) {
 			known.node = node
 			r.loop.Observe(admission.NodeSeen{Node: node})
 			r.sayDrift(name)
+			r.putBack(known.seen)
 		}
 	}
 }

@@ -36,6 +36,7 @@ type runner struct {
 	workers   int
 	namespace string
 	userKey   string
+	policies  []LabelPolicy
 
 	openJournal func() (Journal, error)
 	watches     []watched
@@ -57,6 +58,7 @@ type runner struct {
 	statuses   map[object]sentStatus
 	said       map[object]string // faults that an event was made of
 	drifted    map[string]string // by node, the drift that was written
+	lacking    map[object]string // by policy and node, the missing labels that were said
 	pause      time.Duration     // before the next step, while nothing succeeds
 	retryAt    time.Time
 	checkEvery time.Duration
@@ -65,10 +67,10 @@ type runner struct {
 
 func newRunner(o Options, log logr.Logger, c client.Client, live client.Reader, recorder record.EventRecorder) *runner {
 	r := &runner{
-		log: log, client: c, live: live, recorder: recorder, clock: o.Clock, workers: o.Workers, namespace: o.Namespace, userKey: o.UserKey, checkEvery: o.CheckEvery,
+		log: log, client: c, live: live, recorder: recorder, clock: o.Clock, workers: o.Workers, namespace: o.Namespace, userKey: o.UserKey, policies: o.Labels, checkEvery: o.CheckEvery,
 		openJournal: o.OpenJournal, inbox: newInbox(), state: admission.NewState(o.Config), view: newView(), own: newOwn(),
 		verdicts: newClerk("verdicts", log, 200), chores: newClerk("chores", log, 200),
-		drifted: map[string]string{}, later: map[string]later{}, lastTold: map[string]time.Time{}, statuses: map[object]sentStatus{}, said: map[object]string{},
+		drifted: map[string]string{}, lacking: map[object]string{}, later: map[string]later{}, lastTold: map[string]time.Time{}, statuses: map[object]sentStatus{}, said: map[object]string{},
 	}
 	r.cards = newCardReader(r.state.Space)
 	return r

@@ -43,6 +43,8 @@ type Options struct {
 	// UserKey is the label or annotation that names the user of a Workload;
 	// "" is UserAnnotation.
 	UserKey string
+	// Labels are labels that nodes should have.
+	Labels []LabelPolicy
 	// Clock is the real one if nil.
 	Clock clock.Clock
 	// CheckEvery is how often the state is checked against itself; 0 is every minute.

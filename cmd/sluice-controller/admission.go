@@ -19,8 +19,17 @@ func setupAdmission(mgr ctrl.Manager, settings config.Configuration) error {
 		Config:      policy(settings.Policy),
 		Namespace:   settings.Namespace,
 		UserKey:     settings.Policy.UserKey,
+		Labels:      labelPolicies(settings.LabelPolicies),
 		OpenJournal: func() (kube.Journal, error) { return openJournal(settings.Journal.Path) },
 	})
+}
+
+func labelPolicies(list []config.LabelPolicy) []kube.LabelPolicy {
+	var out []kube.LabelPolicy
+	for _, p := range list {
+		out = append(out, kube.LabelPolicy{Name: p.Name, Selector: p.Selector, Labels: p.Labels, Enforce: p.Enforce})
+	}
+	return out
 }
 
 func openJournal(path string) (kube.Journal, error) {

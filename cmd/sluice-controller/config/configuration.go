@@ -27,8 +27,10 @@ type Configuration struct {
 	Journal        Journal        `yaml:"journal"`
 	LeaderElection LeaderElection `yaml:"leaderElection"`
 	Client         Client         `yaml:"client"`
-	Metrics        Metrics        `yaml:"metrics"`
-	Health         Health         `yaml:"health"`
+	// LabelPolicies are labels that nodes should have.
+	LabelPolicies []LabelPolicy `yaml:"labelPolicies"`
+	Metrics       Metrics       `yaml:"metrics"`
+	Health        Health        `yaml:"health"`
 }
 
 // Placement is how the nodes of a gang are chosen among those that fit.
@@ -63,6 +65,17 @@ type Policy struct {
 	// UserKey is the label or annotation of a Workload, or of its pods, that names
 	// the user it counts for.
 	UserKey string `yaml:"userKey"`
+}
+
+// LabelPolicy says which labels the nodes with other labels should have.
+type LabelPolicy struct {
+	Name string `yaml:"name"`
+	// Selector is the labels by which it knows its nodes, all of them.
+	Selector map[string]string `yaml:"selector"`
+	Labels   map[string]string `yaml:"labels"`
+	// Enforce has them put back; else it is only said that they are missing. The
+	// controller may change nodes only if it is allowed to.
+	Enforce bool `yaml:"enforce"`
 }
 
 // Integrations names the kinds of job that can be queued.

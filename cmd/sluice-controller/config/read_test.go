@@ -71,7 +71,12 @@ func TestRefusals(t *testing.T) {
 		"mapping for text": {head + "journal: {path: {a: b}}\n", []string{
 			"f.yaml:3: a mapping, want a string",
 		}},
-		"port":              {head + "webhook:\n  port: 70000\n", []string{"f.yaml:4: webhook.port: 70000, want 1 to 65535"}},
+		"port": {head + "webhook:\n  port: 70000\n", []string{"f.yaml:4: webhook.port: 70000, want 1 to 65535"}},
+		"label policy": {head + "labelPolicies:\n- {name: a, selector: {}, labels: {x/y/z: 1}}\n- {name: a, selector: {p: q}, labels: {k: v}}\n", []string{
+			"f.yaml:3: labelPolicies: a: selector and labels must not be empty", "label x/y/z=1", "number 2 is called \"a\"",
+		}},
+		"two values":        {head + "labelPolicies:\n- {name: a, selector: {p: q}, labels: {k: v}}\n- {name: b, selector: {p: q}, labels: {k: w}}\n", []string{"b: label k is to be v and w on the same nodes"}},
+		"user key":          {head + "policy: {userKey: \"a b\"}\n", []string{"f.yaml:3: policy.userKey"}},
 		"negative":          {head + "policy:\n  minRuntime: -1s\n", []string{"f.yaml:4: policy.minRuntime: -1s is negative"}},
 		"placement":         {head + "policy:\n  placement: spread\n", []string{`f.yaml:4: policy.placement: "spread", want "pack"`}},
 		"framework":         {head + "integrations:\n  frameworks: [batch/job, ray]\n", []string{`f.yaml:4: integrations.frameworks: unknown framework "ray"`}},

@@ -70,6 +70,7 @@ func (c Configuration) validate(name string, root *yaml.Node) error {
 		r.refuse("namespace", "empty, want the namespace that sluice lives in")
 	}
 	r.policy(c.Policy)
+	r.labelPolicies(c.LabelPolicies)
 	r.integrations(c.Integrations)
 	r.webhook(c.Webhook)
 	r.leaderElection(c.LeaderElection)
@@ -111,6 +112,32 @@ func (r *refusals) policy(p Policy) {
 	}
 	if p.Placement != PlacementPack {
 		r.refuse("policy.placement", "%q, want %q", p.Placement, PlacementPack)
+	}
+}
+
+func (r *refusals) labelPolicies(list []LabelPolicy) {
+	given := map[string]string{} // by selector and key: the value
+	for n, p := range list {
+		if p.Name == "" || slices.ContainsFunc(list[:n], func(q LabelPolicy) bool { return q.Name == p.Name }) {
+			r.refuse("labelPolicies", "number %d is called %q, want a name of its own", n+1, p.Name)
+		}
+		if len(p.Selector) == 0 || len(p.Labels) == 0 {
+			r.refuse("labelPolicies", "%s: selector and labels must not be empty", p.Name)
+		}
+		for _, m := range []map[string]string{p.Selector, p.Labels} {
+			for k, v := range m {
+				if wrong := slices.Concat(validation.IsQualifiedName(k), validation.IsValidLabelValue(v)); len(wrong) > 0 {
+					r.refuse("labelPolicies", "%s: label %s=%s: %s", p.Name, k, v, strings.Join(wrong, "; "))
+				}
+			}
+		}
+		for k, v := range p.Labels {
+			at := fmt.Sprint(p.Selector, k)
+			if other, twice := given[at]; twice && other != v {
+				r.refuse("labelPolicies", "%s: label %s is to be %s and %s on the same nodes", p.Name, k, other, v)
+			}
+			given[at] = v
+		}
 	}
 }
 
