@@ -8,8 +8,10 @@ type Envelope struct {
 	APIVersion string    `json:"apiVersion"`
 	Kind       string    `json:"kind"`
 	Time       time.Time `json:"time"` // as of which it holds
-	Items      any       `json:"items,omitempty"`
-	Status     any       `json:"status,omitempty"`
+	// AgeMillis is how old that was when the answer was given by a controller.
+	AgeMillis *int64 `json:"ageMillis,omitempty"`
+	Items     any    `json:"items,omitempty"`
+	Status    any    `json:"status,omitempty"`
 }
 
 // Wrap puts an answer of a kind into its envelope.
