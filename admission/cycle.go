@@ -49,7 +49,8 @@ type pass struct {
 	shutNow          map[string]bool       // nodes that this pass found to refuse pods
 	replaced         map[*record]bool      // victims whose nominee is in the later ledger instead
 	moved            map[*record]bool
-	off              []shift // what is off the books for the moment, of work with bounds of its own
+	begun            []*record // what this pass admits, as it runs from now on
+	off              []shift   // what is off the books for the moment, of work with bounds of its own
 	nominated        map[string]bool
 	admitted         map[string]bool
 	keeps            []keep // of reservations
@@ -302,10 +303,12 @@ func (p *pass) admit(r *record, leaf int, o offer) {
 		o.plan = grown
 	}
 	p.admitted[r.w.Key] = true
-	p.d.Admit = append(p.d.Admit, Admission{
+	a := Admission{
 		Key: r.w.Key, UID: r.w.UID, Queue: r.w.Queue, Flavor: flavorName(o.flavor),
 		Plan: o.plan, At: p.now, Based: r.version,
-	})
+	}
+	p.d.Admit = append(p.d.Admit, a)
+	p.begin(r, &a, o.spec, o.flavor.Charge(o.spec.Request(o.plan.Sizes())))
 }
 
 func flavorName(f *queue.Flavor) string {

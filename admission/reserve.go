@@ -102,7 +102,7 @@ func (p *pass) earliest(r *record, leaf int, o offer) (keep, bool) {
 // endings are the running gangs that hold something of what is asked: those with a
 // limit, soonest end first, and those without, smallest first.
 func (p *pass) endings(charge quota.Resources) (limited, open []*record) {
-	for _, x := range p.s.running {
+	for _, x := range slices.Concat(p.s.running, p.begun) {
 		if len(x.held) == 0 || p.moved[x] || !shares(x.charge, charge) {
 			continue
 		}
