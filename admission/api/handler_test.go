@@ -204,7 +204,7 @@ func TestDesk(t *testing.T) {
 				return
 			case <-d.Asked():
 				puts++
-				d.Put(Copy{Image: state.Image(), At: clock()})
+				d.Put(state.Image(), clock())
 			default:
 				state.Apply(admission.Assumed{Decision: admission.Cycle(state, clock())})
 			}

@@ -47,10 +47,10 @@ func NewDesk(now func() time.Time) *Desk {
 func (d *Desk) Asked() <-chan struct{} { return d.asked }
 
 // Put lays a copy down.
-func (d *Desk) Put(c Copy) {
+func (d *Desk) Put(im admission.Image, at time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.last = c
+	d.last = Copy{Image: im, At: at}
 	close(d.filled)
 	d.filled = make(chan struct{})
 }

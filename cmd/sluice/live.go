@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -22,6 +23,7 @@ import (
 // service, so that a kubeconfig is all that one needs.
 type live struct {
 	kubeconfig, context, as string
+	token                   string
 	server                  string
 	service                 string
 }
@@ -30,6 +32,7 @@ func (l *live) flags(f *pflag.FlagSet) {
 	f.StringVar(&l.kubeconfig, "kubeconfig", "", "the kubeconfig file; default: as of kubectl")
 	f.StringVar(&l.context, "context", "", "the context of the kubeconfig")
 	f.StringVar(&l.as, "as", "", "ask as this user, if you may impersonate it")
+	f.StringVar(&l.token, "token", "", "the token to ask with; default: that of the kubeconfig. Who logs in by certificate has none: kubectl create token NAME makes one")
 	f.StringVar(&l.service, "service", "https:sluice-system/sluice-api:8444", "the service of the controller: SCHEME:NAMESPACE/NAME:PORT")
 	f.StringVar(&l.server, "api", "", "the address of the controller's API itself, as http://127.0.0.1:8444, instead of the service")
 }
@@ -52,7 +55,7 @@ const tokenHeader = "Sluice-Authorization"
 // get asks a path of the controller.
 func (l *live) get(ctx context.Context, path string) ([]byte, error) {
 	if l.server != "" {
-		return fetch(ctx, http.DefaultClient, strings.TrimSuffix(l.server, "/")+path, "")
+		return fetch(ctx, http.DefaultClient, strings.TrimSuffix(l.server, "/")+path, l.token)
 	}
 	scheme, rest, ok := strings.Cut(l.service, ":")
 	namespace, name, split := strings.Cut(rest, "/")
@@ -75,7 +78,7 @@ func (l *live) apiServer(ctx context.Context, path string, proxied bool) ([]byte
 	}
 	token := ""
 	if proxied {
-		token = c.BearerToken
+		token = cmp.Or(l.token, c.BearerToken)
 	}
 	return fetch(ctx, client, strings.TrimSuffix(c.Host, "/")+path, token)
 }
