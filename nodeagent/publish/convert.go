@@ -89,9 +89,9 @@ func (c *conversion) sharing(s Seen) {
 		case len(c.out.Sharing.Shares) == maxShares:
 			c.leftOut("sharing", "%d resources are shared, %d are listed", len(k.Shares), maxShares)
 			return
-		case from.Replicas < 2 || from.Replicas > 1024 || from.Resource == "" || len(from.Resource) > 96 || c.out.Share(from.Resource) != nil,
+		case from.Replicas < 2 || from.Replicas > 1024 || from.Resource == "" || clip(from.Resource, 96) != from.Resource || c.out.Share(from.Resource) != nil,
 			strategy != v1alpha1.TimeSlicing && strategy != v1alpha1.MPS:
-			c.leftOut("sharing", "%s shared as %s × %d", from.Resource, from.Strategy, from.Replicas)
+			c.leftOut("sharing", "%q shared as %q × %d", from.Resource, from.Strategy, from.Replicas)
 		default:
 			c.out.Sharing.Shares = append(c.out.Sharing.Shares, v1alpha1.Share{
 				Resource: from.Resource, Strategy: strategy, Replicas: int32(from.Replicas), Renamed: from.Renamed, FailAboveOne: from.FailAboveOne,
@@ -129,7 +129,7 @@ func (c *conversion) registered(n Neighbours, from *nodeagent.Report) {
 		})
 	})
 	for _, o := range n.Offered {
-		if len(c.out.Registered) == maxRegistered || len(o.Resource) > 96 {
+		if len(c.out.Registered) == maxRegistered || clip(o.Resource, 96) != o.Resource {
 			c.leftOut("registered", "%d resources are registered, %d are listed", len(n.Offered), len(c.out.Registered))
 			return
 		}
