@@ -17,14 +17,23 @@ import (
 func (r *run) audit() {
 	c := r.cluster
 	r.breaks(c.violations...)
-	if c.fault == nil {
+	r.breaks(c.inVain()...)
+	if r.watch != nil && !r.watch.empty() {
+		clear(c.planned) // the controller could not know what there is
+		return
+	}
+	if c.fault == nil && r.watch == nil {
 		r.breaks(c.halves()...)
+		r.breaks(c.idleFits()...)
 	}
 	r.breaks(c.overdrawn()...)
-	if len(c.unanswered) == 0 {
+	if len(c.unanswered) == 0 && (r.terse == nil || r.terse.IntN(looks) == 0) {
 		r.breaks(c.differences(r.loop.State())...)
 	}
 }
+
+// looks is in how many rests of a long story a new controller is compared once.
+const looks = 5
 
 // halves are the gangs of which some pods run though its minimum never did.
 func (c *Cluster) halves() []string {

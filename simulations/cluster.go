@@ -46,6 +46,10 @@ type Cluster struct {
 	violations []string                     // promises that were broken
 	planned    map[*workloadObject]*planned // that have new places since the last audit
 	past       history
+	flags      []string             // what is no breach and should not be
+	causes     causes               // of what the controller does, for unrest
+	skewed     func() time.Duration // how far the controller's clock is off
+	behind     func() bool          // whether the controller does not know all; nil: it does
 }
 
 // change is an object as it was after a change, for a watch event.
@@ -78,8 +82,8 @@ func newCluster(s *Scenario, clock *Clock, seed uint64, fault Fault, t *trace) *
 		nodes: map[string]*nodeObject{}, queues: map[string]*Queue{}, workloads: map[string]*workloadObject{},
 		foreign: map[string]*podObject{}, pods: map[string]*podObject{},
 		dirty: map[*workloadObject]bool{}, unanswered: map[string]bool{},
-		planned: map[*workloadObject]*planned{},
-		past:    history{admitted: map[string]time.Duration{}, evicted: map[string]int64{}, finished: map[string]bool{}},
+		planned: map[*workloadObject]*planned{}, skewed: func() time.Duration { return 0 },
+		past: history{admitted: map[string]time.Duration{}, evicted: map[string]int64{}, finished: map[string]bool{}},
 	}
 	if seed != 0 {
 		c.order, c.aside = stream(seed, "order"), stream(seed, "aside")

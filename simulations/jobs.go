@@ -77,7 +77,7 @@ func (c *Cluster) reconcile(w *workloadObject) {
 	case w.finished:
 	case w.admission == nil:
 		c.clean(w)
-		if w.stopping && len(w.pods) == 0 {
+		if w.stopping && !w.deleted && len(w.pods) == 0 {
 			w.stopping = false
 			c.workloadChanged(w)
 		}
@@ -150,6 +150,7 @@ func (c *Cluster) progress(w *workloadObject) {
 	switch {
 	case running == 0 || w.overdue:
 		c.trace.add("ends     %s", w.key)
+		c.outside()
 		c.finish(w)
 	case !w.ran:
 		c.started(w)

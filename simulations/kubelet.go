@@ -89,6 +89,7 @@ func (n *nodeObject) full(p *podObject) string {
 func (c *Cluster) bind(n *nodeObject, p *podObject) {
 	if n.turnsAway(p) {
 		p.phase, p.refused = podFailed, true
+		c.outside()
 		c.trace.add("the kubelet of %s refuses pod %s", n.Name, p.name)
 		return
 	}

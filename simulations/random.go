@@ -12,20 +12,28 @@ import (
 // Drawn is how a story that was drawn by lot came out.
 type Drawn struct {
 	Seed   uint64
-	Faults bool
+	Faults Faults
 	Events int
 	Writes int
 	// Wrong is what must not happen, one line each; none if all is well.
 	Wrong []string
+	// Flags are as of a Report.
+	Flags []string
 
 	story *story
 	broke time.Duration // when it went wrong, if a promise broke
 }
 
-// RunStory draws a story of so many events by its seed and runs it. With faults,
-// writes go wrong by lot. Beside the promises that every run is held to, what
-// can run must have come to its end long after everything was mended.
-func RunStory(seed uint64, events int, faults bool) *Drawn {
+// FaultsOf are the faults that the story of a seed is run with, so that each kind is
+// met alone and with others.
+func FaultsOf(seed uint64) Faults {
+	return Faults{Writes: seed&1 > 0, Watch: seed&2 > 0, Clock: seed&4 > 0}
+}
+
+// RunStory draws a story of so many events by its seed and runs it with these
+// faults. Beside the promises that every run is held to, what can run must have come
+// to its end long after everything was mended.
+func RunStory(seed uint64, events int, faults Faults) *Drawn {
 	d := &Drawn{Seed: seed, Faults: faults, story: drawStory(seed, events)}
 	d.Events = len(d.story.events) + len(d.story.mends)
 	s, err := Parse(storyFile(seed), []byte(d.story.whole()))
@@ -33,8 +41,10 @@ func RunStory(seed uint64, events int, faults bool) *Drawn {
 		d.Wrong = []string{fmt.Sprintf("seed %d draws a story that is not valid: %v", seed, err)}
 		return d
 	}
-	r := Run(s, storyOptions(seed, faults))
-	d.Writes, d.Wrong = r.Writes, wrong(s, r)
+	o := d.options(faults)
+	o.terse = true
+	r := Run(s, o)
+	d.Writes, d.Wrong, d.Flags = r.Writes, wrong(s, r), r.Flags
 	if r.Broken != nil {
 		d.broke = r.Broken.At
 	}
@@ -43,11 +53,10 @@ func RunStory(seed uint64, events int, faults bool) *Drawn {
 
 func storyFile(seed uint64) string { return fmt.Sprintf("story-%d.yaml", seed) }
 
-func storyOptions(seed uint64, faults bool) Options {
-	o := Options{Seed: seed}
-	if faults {
-		o.Fault = Unlucky(seed)
-	}
+// options are how the story is run: watches and clock are right once all is mended.
+func (d *Drawn) options(f Faults) Options {
+	o := f.Options(d.Seed)
+	o.Calm = d.story.calm
 	return o
 }
 
@@ -73,20 +82,6 @@ func atRest(s *Scenario) []Reason {
 		never = append(never, ReasonQuota)
 	}
 	return never
-}
-
-// Unlucky lets a write in thirty go wrong, in all ways.
-func Unlucky(seed uint64) func() Fault {
-	return func() Fault {
-		rnd := stream(seed, "faults")
-		return func(w Write) Fate {
-			fate := Fate(rnd.IntN(4)) + Refused
-			if rnd.IntN(30) > 0 || w.Act == "tell" && fate != Fatal {
-				return Done
-			}
-			return fate
-		}
-	}
 }
 
 // starved are the gangs that have not ended long after everything was mended,
@@ -117,12 +112,12 @@ func starved(r *Report, never []Reason) []string {
 // whose first lines say how to run it. progress is told of each step.
 func (d *Drawn) Shrink(progress func(events int)) string {
 	kind, faults := kindOf(d.Wrong), d.Faults
-	fails := func(lines []string, faults bool) ([]string, bool) {
+	fails := func(lines []string, faults Faults) ([]string, bool) {
 		lines, s := d.story.valid(lines)
 		if s == nil {
 			return nil, false
 		}
-		return lines, kindOf(wrong(s, runOnce(s, storyOptions(d.Seed, faults)))) == kind
+		return lines, kindOf(wrong(s, runOnce(s, d.options(faults)))) == kind
 	}
 	lines := slices.Clone(d.story.events)
 	if strings.HasPrefix(kind, waitsKind) {
@@ -131,8 +126,11 @@ func (d *Drawn) Shrink(progress func(events int)) string {
 		lines = slices.DeleteFunc(append(lines, d.story.mends...), func(l string) bool { return lineTime(l) > d.broke })
 		d.story.expect = fmt.Sprintf("expect: [{at: %s, quiet: 1s}]", Spoken(d.broke))
 	}
-	if _, ok := fails(lines, false); ok {
-		faults = false
+	for _, fewer := range faults.fewer() {
+		if _, ok := fails(lines, fewer); ok {
+			faults = fewer
+			break
+		}
 	}
 	for part, tries := len(lines)/2, 0; part > 0 && tries < maxTries; {
 		shorter := false
@@ -150,8 +148,11 @@ func (d *Drawn) Shrink(progress func(events int)) string {
 		}
 	}
 	flag := ""
-	if faults {
-		flag = " --faults"
+	if text := faults.String(); text != "" {
+		flag = " --faults=" + text
+		if faults.Watch || faults.Clock {
+			flag += " --calm " + Spoken(d.story.calm)
+		}
 	}
 	head := fmt.Sprintf("# sluice simulate --seed %d%s FILE\n# %s\n", d.Seed, flag, strings.Join(d.Wrong, "\n# "))
 	text, _ := d.story.validText(lines)

@@ -9,7 +9,7 @@ import (
 // with writes that fail. More of them: sluice simulate --random.
 func TestRandomStories(t *testing.T) {
 	for seed := range uint64(24) {
-		d := RunStory(seed, 150, seed%2 == 1)
+		d := RunStory(seed, 150, FaultsOf(seed))
 		for _, l := range d.Wrong {
 			t.Errorf("seed %d: %s", seed, l)
 		}

@@ -20,8 +20,16 @@ type Options struct {
 	// Fault decides what becomes of each write. It is made anew for each of the
 	// two runs, since it may count.
 	Fault func() Fault
+	// Watch lets what the controller is told be late, listed anew or told twice, by
+	// lot; see watch. Clock steps the controller's clock by lot; see skew.
+	Watch, Clock bool
+	// Calm ends what Watch and Clock do at that time; 0: they do not end.
+	Calm time.Duration
 
 	blind bool // nothing is checked on the way
+	// terse leaves charges out of the trace, and lets a new controller be compared
+	// with the running one at some instants by lot instead of all: for long stories.
+	terse bool
 }
 
 // Report is how a scenario came out.
@@ -34,7 +42,10 @@ type Report struct {
 	// Broken is what ended the run before its time: a promise that was broken or
 	// a panic of the core; nil if nothing did.
 	Broken *Breach
-	Trace  string
+	// Flags are what breaks no promise and is waste all the same: a gang that is
+	// admitted and evicted at one instant.
+	Flags []string
+	Trace string
 
 	waiting map[string]string // who waits at the end, and why
 }
@@ -120,9 +131,13 @@ type run struct {
 	loop    *admission.Loop
 	checks  []*openCheck
 	breach  *Breach
+
+	watch *watch     // nil: what changes is told at once
+	skew  *skew      // nil: the controller's clock is right
+	terse *rand.Rand // nil: a new controller is compared at every rest
 }
 
-func runOnce(s *Scenario, o Options) *Report {
+func newRun(s *Scenario, o Options) *run {
 	clock := &Clock{}
 	t := newTrace(clock)
 	var fault Fault
@@ -131,9 +146,25 @@ func runOnce(s *Scenario, o Options) *Report {
 	}
 	r := &run{s: s, blind: o.blind, seed: o.Seed, clock: clock, trace: t, cluster: newCluster(s, clock, o.Seed, fault, t)}
 	r.journal = newJournal(r.cluster)
+	if o.Watch {
+		r.watch = newWatch(o.Seed, clock, o.Calm)
+		r.cluster.behind = r.watch.late
+	}
+	if o.Clock {
+		r.skew = newSkew(o.Seed, o.Calm)
+		r.cluster.skewed = r.offset
+	}
+	if o.terse {
+		r.terse = stream(o.Seed, "looks")
+	}
+	return r
+}
+
+func runOnce(s *Scenario, o Options) *Report {
+	r := newRun(s, o)
 	r.all()
-	rep := &Report{File: s.File, Name: s.Name, Seed: o.Seed, Broken: r.breach, Trace: t.String()}
-	rep.waiting = r.cluster.waiting()
+	rep := &Report{File: s.File, Name: s.Name, Seed: o.Seed, Broken: r.breach, Trace: r.trace.String()}
+	rep.waiting, rep.Flags = r.cluster.waiting(), r.cluster.flags
 	rep.Checks, rep.Writes = len(r.checks), r.cluster.writes
 	for _, c := range r.checks {
 		if m := c.miss(r.cluster.past.moves); m != nil {
@@ -155,6 +186,7 @@ func (r *run) all() {
 	for _, e := range r.s.Events {
 		r.clock.At(e.At, func() {
 			r.trace.event(e.Action)
+			r.cluster.outside()
 			r.cluster.act(e.Action)
 		})
 	}
@@ -191,8 +223,8 @@ func (r *run) end() time.Duration {
 // controller that should have woken by itself is not woken by the reader.
 func (r *run) next(expect []Expectation) (at time.Duration, wake, ok bool) {
 	at, ok = r.clock.Next()
-	if w := r.loop.State().Wake(r.clock.Time()); !w.IsZero() {
-		if d := w.Sub(epoch); !ok || d <= at {
+	if w := r.loop.State().Wake(r.now()); !w.IsZero() {
+		if d := max(w.Sub(epoch)-r.offset(), r.clock.Now()); !ok || d <= at {
 			at, wake, ok = d, true, true
 		}
 	}
@@ -201,6 +233,16 @@ func (r *run) next(expect []Expectation) (at time.Duration, wake, ok bool) {
 	}
 	return at, wake, ok
 }
+
+// offset is how far the controller's clock is off, and now what it shows.
+func (r *run) offset() time.Duration {
+	if r.skew == nil {
+		return 0
+	}
+	return r.skew.at(r.clock.Now(), r.trace)
+}
+
+func (r *run) now() time.Time { return r.clock.Time().Add(r.offset()) }
 
 // maxSteps bounds what may happen at one instant.
 const maxSteps = 1000
@@ -230,7 +272,7 @@ func (r *run) settle(woke bool) {
 	if r.breach == nil && !r.blind {
 		r.audit()
 	}
-	if r.trace.b.Len() > told {
+	if r.trace.b.Len() > told && r.terse == nil {
 		r.trace.draw(r.loop.State(), r.cluster)
 	}
 }
@@ -242,13 +284,22 @@ func (r *run) observe() int {
 		return 0
 	}
 	n := 0
-	for list := r.cluster.Changes(); len(list) > 0; list = r.cluster.Changes() {
+	for list := r.news(); len(list) > 0; list = r.news() {
 		for _, ch := range list {
 			r.tell(ch)
 			n++
 		}
 	}
 	return n
+}
+
+// news is what the controller is told now.
+func (r *run) news() []change {
+	list := r.cluster.Changes()
+	if r.watch != nil {
+		list = r.watch.deliver(r.cluster, list)
+	}
+	return list
 }
 
 func (r *run) tell(ch change) {
@@ -260,7 +311,7 @@ func (r *run) tell(ch change) {
 // step lets the loop decide and act once, and says whether it did anything or
 // may decide otherwise if asked again.
 func (r *run) step() bool {
-	d, err := r.loop.Step(context.Background(), r.clock.Time())
+	d, err := r.loop.Step(context.Background(), r.now())
 	r.trace.flush()
 	switch {
 	case errors.Is(err, errDead):
@@ -277,11 +328,15 @@ func (r *run) step() bool {
 func (r *run) start() {
 	r.loop = admission.NewLoop(r.cluster.fresh(r.cluster.order), r.journal, r.cluster)
 	r.cluster.Changes()
+	if r.watch != nil {
+		r.watch.forget()
+	}
 	r.check("after the start")
 }
 
 // restart lets a new controller take over from one that died.
 func (r *run) restart() {
+	r.cluster.outside()
 	r.trace.add("the controller dies and starts again, %d decisions unsettled", r.journal.recover())
 	r.cluster.dead = false
 	r.start()

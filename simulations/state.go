@@ -20,19 +20,13 @@ func StateAt(s *Scenario, o Options, at time.Duration) (*admission.State, time.T
 		}
 	}
 	c.Expect = []Expectation{{At: at}}
-	clock := &Clock{}
-	t := newTrace(clock)
-	var fault Fault
-	if o.Fault != nil {
-		fault = o.Fault()
-	}
-	r := &run{s: &c, blind: true, seed: o.Seed, clock: clock, trace: t, cluster: newCluster(&c, clock, o.Seed, fault, t)}
-	r.journal = newJournal(r.cluster)
+	o.blind = true
+	r := newRun(&c, o)
 	r.all()
 	if r.breach != nil {
 		return nil, time.Time{}, errors.New(strings.Join(r.breach.What, "; "))
 	}
-	return r.loop.State(), clock.Time(), nil
+	return r.loop.State(), r.clock.Time(), nil
 }
 
 // Story is the scenario that is drawn by lot with the seed, of so many events; see

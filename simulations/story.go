@@ -21,11 +21,13 @@ func stream(seed uint64, name string) *rand.Rand {
 // nodes that come and go. At the end all is mended, so that whatever can run runs.
 type story struct {
 	*rand.Rand
-	head   []string // everything before the events
-	events []string // one line each
-	mends  []string // the last events
-	keep   []string // what stays when the story is made shorter
-	expect string
+	hardware *rand.Rand // draws what becomes of cards and agents
+	head     []string   // everything before the events
+	events   []string   // one line each
+	mends    []string   // the last events
+	keep     []string   // what stays when the story is made shorter
+	expect   string
+	calm     time.Duration // when all is mended
 
 	nodes  map[string]bool // present
 	all    []string        // names of nodes, ever
@@ -43,14 +45,16 @@ type gangDrawn struct {
 
 // drawStory makes a story with so many events before it is mended.
 func drawStory(seed uint64, events int) *story {
-	s := &story{Rand: stream(seed, "story"), nodes: map[string]bool{}, busy: map[string]time.Duration{}}
+	s := &story{Rand: stream(seed, "story"), hardware: stream(seed, "hardware"), nodes: map[string]bool{}, busy: map[string]time.Duration{}}
 	s.setting()
 	at := time.Duration(0)
 	for range events {
 		s.event(at)
+		s.wear(at)
 		at += time.Duration(s.IntN(40)) * time.Second / 2
 	}
-	s.mend(at + time.Minute)
+	s.calm = at + time.Minute
+	s.mend(s.calm)
 	return s
 }
 
@@ -267,6 +271,31 @@ func (s *story) nodeEvent(at time.Duration, node string) {
 	}
 }
 
+// wear lets cards be lost and come back, and agents fall silent and speak again:
+// about once in ten events, on a node that is there.
+func (s *story) wear(at time.Duration) {
+	if s.hardware.IntN(10) > 0 {
+		return
+	}
+	node := s.all[s.hardware.IntN(len(s.all))]
+	kind := s.hardware.IntN(8)
+	if !s.nodes[node] {
+		return
+	}
+	switch kind {
+	case 0, 1:
+		s.at(at, "gpuLost: {node: %s, gpu: 0}", node)
+	case 2:
+		s.at(at, "gpuLost: {node: %s}", node)
+	case 3, 4:
+		s.at(at, "gpuBack: {node: %s}", node)
+	case 5:
+		s.at(at, "agentSilent: %s", node)
+	default:
+		s.at(at, "agentBack: %s", node)
+	}
+}
+
 func (s *story) queueEvent(at time.Duration, q string) {
 	if at < s.busy[q] {
 		return
@@ -299,6 +328,8 @@ func (s *story) mend(at time.Duration) {
 		}
 		s.at(at, "uncordon: %s", n)
 		s.at(at, "ready: %s", n)
+		s.at(at, "gpuBack: {node: %s}", n)
+		s.at(at, "agentBack: %s", n)
 	}
 	for _, f := range s.alien {
 		s.at(at, "delete: %s", f)

@@ -110,7 +110,7 @@ func (c *Cluster) tells(d *admission.Decision) []write {
 func (c *Cluster) perform(w write) admission.Outcome {
 	c.writes++
 	w.name = cmp.Or(w.name, w.key)
-	out := admission.Outcome{Act: w.kind, Key: w.key, At: c.clock.Time()}
+	out := admission.Outcome{Act: w.kind, Key: w.key, At: c.clock.Time().Add(c.skewed())}
 	fate := Done
 	if c.fault != nil {
 		fate = c.fault(Write{N: c.writes, At: c.clock.Now(), Act: w.act, Key: w.name})
@@ -163,6 +163,7 @@ func (c *Cluster) reread(w write) {
 	if w.quiet {
 		return
 	}
+	c.outside()
 	c.unanswered[w.key] = true
 	c.clock.At(c.clock.Now()+rereadAfter, func() {
 		delete(c.unanswered, w.key)
@@ -198,6 +199,7 @@ func (c *Cluster) admit(a *admission.Admission) (uint64, error) {
 	}
 	c.past.moves = append(c.past.moves, c.clock.Now())
 	w.round++
+	c.entered(w)
 	c.setAdmission(w, a)
 	w.stopping, w.reason, w.message = false, "", ""
 	c.workloadChanged(w)
@@ -244,6 +246,7 @@ func (c *Cluster) evict(e *admission.Eviction) (uint64, error) {
 		return 0, errConflict
 	}
 	c.past.moves = append(c.past.moves, c.clock.Now())
+	c.left(w, e)
 	if e.Cause != admission.TurnedAway || w.letIn() {
 		c.past.evicted[w.key]++
 	} // else a start that came to nothing, of which no pod was ever let in
@@ -304,7 +307,17 @@ func (c *Cluster) release(r *admission.Release) (uint64, error) {
 	case w.Gate != "":
 		c.violate("pod %s is released though %s", p.name, w.Gate)
 	}
-	if why := c.cannotRun(p, r.Node); why != "" {
+	why := c.cannotRun(p, r.Node)
+	switch {
+	case why == "":
+	case c.behind != nil && c.behind():
+		// The scheduler does not bind it; its job gives it up and makes another.
+		c.trace.add("pod %s is not bound to %s: %s", p.name, r.Node, why)
+		p.node, p.stamp = r.Node, r.Stamp
+		c.outside()
+		c.end(p, podFailed)
+		return p.version, nil
+	default:
 		c.violate("pod %s was released to node %s and cannot run there: %s", p.name, r.Node, why)
 	}
 	p.node, p.stamp, p.phase = r.Node, r.Stamp, podBound

@@ -30,7 +30,9 @@ type simulateFlags struct {
 	output string
 	seed   uint64
 	trace  bool
-	faults bool
+	faults string
+	kinds  simulations.Faults // of faults, read
+	calm   time.Duration
 
 	random bool
 	seeds  uint64
@@ -38,13 +40,17 @@ type simulateFlags struct {
 }
 
 func (f *simulateFlags) check(files []string) error {
+	var err error
+	if f.kinds, err = simulations.ParseFaults(f.faults); err != nil {
+		return fmt.Errorf("--faults: %w", err)
+	}
 	switch {
 	case f.output != "text" && f.output != "json":
 		return fmt.Errorf("--output is text or json, not %q", f.output)
 	case f.random && len(files) > 0:
 		return errors.New("--random draws its own stories, it takes no files")
-	case f.random && (f.trace || f.faults || f.output != "text"):
-		return errors.New("--random goes with --seed, --seeds and --events only")
+	case f.random && (f.trace || f.calm != 0 || f.output != "text"):
+		return errors.New("--random goes with --seed, --seeds, --events and --faults only")
 	case f.random && (f.events < 1 || f.seeds < 1):
 		return errors.New("--seeds and --events are at least 1")
 	case !f.random && len(files) == 0:
@@ -73,8 +79,10 @@ func newSimulate() *cobra.Command {
 	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "text or json")
 	cmd.Flags().Uint64Var(&f.seed, "seed", 0, "order what a real cluster does in parallel by this seed; 0 leaves it as it comes")
 	cmd.Flags().BoolVar(&f.trace, "trace", false, "tell what happens")
-	cmd.Flags().BoolVar(&f.faults, "faults", false, "let writes go wrong by lot, with the seed")
-	cmd.Flags().BoolVar(&f.random, "random", false, "draw stories by lot, every other one with faults, instead of reading files")
+	cmd.Flags().StringVar(&f.faults, "faults", "", "let things go wrong by lot, with the seed: writes, watch, clock, or all")
+	cmd.Flags().Lookup("faults").NoOptDefVal = "all"
+	cmd.Flags().DurationVar(&f.calm, "calm", 0, "of --faults: from this time on watches and clock are right")
+	cmd.Flags().BoolVar(&f.random, "random", false, "draw stories by lot, with faults as the seed has it, instead of reading files")
 	cmd.Flags().Uint64Var(&f.seeds, "seeds", 20, "of --random: how many stories, from --seed on")
 	cmd.Flags().IntVar(&f.events, "events", 200, "of --random: how many events each has")
 	return cmd
@@ -111,10 +119,8 @@ func simulate(files []string, f simulateFlags, stdout, stderr io.Writer) error {
 			}
 			continue
 		}
-		o := simulations.Options{Seed: f.seed}
-		if f.faults {
-			o.Fault = simulations.Unlucky(f.seed)
-		}
+		o := f.kinds.Options(f.seed)
+		o.Calm = f.calm
 		r := simulations.Run(s, o)
 		out = append(out, ran(r, f.trace))
 		if !r.OK() {
@@ -124,6 +130,7 @@ func simulate(files []string, f simulateFlags, stdout, stderr io.Writer) error {
 			writeText(stdout, r, f.trace)
 		}
 	}
+	closing(stderr, out)
 	if f.output == "json" {
 		if err := out.write(stdout); err != nil {
 			return errors.Join(exitError(exitFailed), err)
@@ -133,6 +140,18 @@ func simulate(files []string, f simulateFlags, stdout, stderr io.Writer) error {
 		return exitError(code)
 	}
 	return nil
+}
+
+// closing tells in a line that all is well, so that silence is no answer.
+func closing(stderr io.Writer, out results) {
+	checks := 0
+	for _, r := range out {
+		if r.Result != "ok" {
+			return
+		}
+		checks += r.Checks
+	}
+	fmt.Fprintf(stderr, "all holds: %d files, %d expectations\n", len(out), checks)
 }
 
 func writeText(w io.Writer, r *simulations.Report, trace bool) {

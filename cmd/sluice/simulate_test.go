@@ -78,7 +78,7 @@ func TestExitCodes(t *testing.T) {
 		code           int
 		stdout, stderr string // with DIR for the folder
 	}{
-		"holds": {[]string{holds}, 0, "", ""},
+		"holds": {[]string{holds}, 0, "", "all holds: 1 files, 2 expectations\n"},
 		"fails": {
 			[]string{fails},
 			1,
