@@ -12,6 +12,9 @@
 //	pod       ──▶ node, gate removed   admission/kube
 //	Evicted   ──▶ Job suspended, pods deleted, then status.admission cleared   here
 //
+// A kind that nobody wrote an integration for is described by a Kind: paths of the
+// few fields that matter. It is queued like the others.
+//
 // Everything of Kueue's controllers stays behind this package and its
 // subpackage webhook, since their signatures change from version to version.
 // Other packages see Kueue's API types and the functions in its pkg/workload.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"sigs.k8s.io/kueue/pkg/controller/jobframework"
@@ -31,11 +32,14 @@ type Framework struct {
 	Serving bool
 }
 
-// Frameworks are all integrations, by name. Each is linked; which are enabled is
+// Frameworks are all integrations of Kueue, by name. Each is linked; which are enabled is
 // for the configuration to say. One whose CRD is absent waits for it.
 func Frameworks() []Framework {
 	var list []Framework
 	_ = jobframework.ForEachIntegration(func(name string, cb jobframework.IntegrationCallbacks) error {
+		if _, described := cb.JobType.(*unstructured.Unstructured); described {
+			return nil
+		}
 		f := Framework{Name: name, GVK: cb.GVK}
 		if cb.NewJob != nil {
 			f.GVK = cb.NewJob().GVK()

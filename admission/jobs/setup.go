@@ -24,6 +24,8 @@ type Options struct {
 	// Frameworks are the names of the integrations to enable, of those that
 	// Frameworks lists.
 	Frameworks []string
+	// Kinds are further kinds, enabled as well.
+	Kinds []Kind
 	// ExcludedNamespaces are left alone whatever their objects are labelled.
 	ExcludedNamespaces []string
 	// Ready is closed once the webhooks are in place. Until then no integration
@@ -48,6 +50,11 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	if err := gateFeatures(o.Frameworks); err != nil {
 		return fmt.Errorf("open feature gates: %w", err)
+	}
+	for _, k := range o.Kinds {
+		if err := k.register(); err != nil {
+			return fmt.Errorf("register kind %s: %w", k.name(), err)
+		}
 	}
 	options, err := o.framework(mgr)
 	if err != nil {
@@ -84,6 +91,11 @@ func (o Options) validate() error {
 			return fmt.Errorf("unknown job framework %q, want one of %s", name, strings.Join(linked, ", "))
 		}
 	}
+	for _, k := range o.Kinds {
+		if err := k.validate(); err != nil {
+			return err
+		}
+	}
 	for _, f := range Frameworks() {
 		if f.Serving && slices.Contains(o.Frameworks, f.Name) && !slices.Contains(o.Frameworks, FrameworkPod) {
 			return fmt.Errorf("job framework %s queues the pods of its objects, so %s must be enabled too", f.Name, FrameworkPod)
@@ -99,8 +111,12 @@ func (o Options) framework(mgr ctrl.Manager) ([]jobframework.Option, error) {
 		return nil, fmt.Errorf("exclude namespaces: %w", err)
 	}
 	cache, queues := inert(mgr)
+	enabled := slices.Clone(o.Frameworks)
+	for _, k := range o.Kinds {
+		enabled = append(enabled, k.name())
+	}
 	return []jobframework.Option{
-		jobframework.WithEnabledFrameworks(o.Frameworks),
+		jobframework.WithEnabledFrameworks(enabled),
 		jobframework.WithManagerName("sluice"),
 		jobframework.WithLabelKeysToCopy([]string{PreemptibleLabel}),
 		jobframework.WithManagedJobsNamespaceSelector(namespaces),

@@ -33,6 +33,10 @@ func run(ctx context.Context, rest *rest.Config, settings config.Configuration) 
 	if err := waitForAPIServer(ctx, rest); err != nil {
 		return err
 	}
+	settings, err := forBareServer(ctx, rest, settings)
+	if err != nil {
+		return fmt.Errorf("look for namespace %s: %w", settings.Namespace, err)
+	}
 	mgr, err := newManager(rest, settings)
 	if err != nil {
 		return fmt.Errorf("create manager: %w", err)
@@ -117,6 +121,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, settings config.Configuration)
 	}
 	if err := jobs.Setup(ctx, mgr, jobs.Options{
 		Frameworks:         settings.Integrations.Frameworks,
+		Kinds:              jobKinds(settings.Integrations.Kinds),
 		ExcludedNamespaces: excludedNamespaces(settings),
 		Ready:              ready,
 	}); err != nil {
@@ -145,6 +150,7 @@ func webhookOptions(settings config.Configuration) webhook.Options {
 	return webhook.Options{
 		Namespace: settings.Namespace, Host: w.Host, Port: w.Port, CertDir: w.CertDir,
 		Rotate: w.RotateCertificates, URL: w.URL, ServiceName: w.Service.Name, ServicePort: w.Service.Port,
-		Frameworks: settings.Integrations.Frameworks, ExcludedNamespaces: excludedNamespaces(settings),
+		Frameworks: settings.Integrations.Frameworks, Kinds: jobKinds(settings.Integrations.Kinds),
+		ExcludedNamespaces: excludedNamespaces(settings),
 	}
 }

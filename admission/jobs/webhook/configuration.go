@@ -83,9 +83,22 @@ var (
 
 // enabled are the integrations that are switched on, pods aside.
 func (o Options) enabled() []jobs.Framework {
-	return slices.DeleteFunc(jobs.Frameworks(), func(f jobs.Framework) bool {
+	list := slices.DeleteFunc(jobs.Frameworks(), func(f jobs.Framework) bool {
 		return f.Name == jobs.FrameworkPod || !slices.Contains(o.Frameworks, f.Name)
 	})
+	for _, k := range o.Kinds {
+		list = append(list, k.Framework())
+	}
+	return list
+}
+
+// hookName is unique: a described kind may be called as one of Kueue's.
+func hookName(f jobs.Framework) string {
+	name := strings.ToLower(f.GVK.Kind)
+	if strings.Contains(f.Name, "/") && !slices.ContainsFunc(jobs.Frameworks(), func(known jobs.Framework) bool { return known.GVK == f.GVK }) {
+		name += "." + f.GVK.Group
+	}
+	return name + ".jobs.sluice.dev"
 }
 
 // of is the hook of a kind of job, without its name's prefix.
@@ -105,7 +118,7 @@ func (o Options) mutating() []hook {
 	var hooks []hook
 	for _, f := range o.enabled() {
 		h := of(f)
-		h.name, h.path, h.operations = "m"+h.name, "/mutate"+h.path, create
+		h.name, h.path, h.operations = "m"+h.name, f.MutatePath(), create
 		if f.Serving {
 			h.operations, h.conditions = both, []arv1.MatchCondition{aside, alive, changed}
 		}
@@ -151,7 +164,7 @@ func (o Options) validating() []hook {
 	var hooks []hook
 	for _, f := range o.enabled() {
 		h := of(f)
-		h.name, h.path, h.operations = "v"+h.name, "/validate"+h.path, both
+		h.name, h.path, h.operations = "v"+h.name, f.ValidatePath(), both
 		h.conditions = []arv1.MatchCondition{aside, alive}
 		if f.Name != jobs.FrameworkJob {
 			h.conditions = append(h.conditions, changed)

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"sluice.dev/sluice/admission/jobs"
 )
 
 // Names of the objects that the deployment ships empty and this package fills.
@@ -38,6 +40,8 @@ type Options struct {
 	ServicePort int
 	// Frameworks are the enabled job integrations.
 	Frameworks []string
+	// Kinds are further kinds, enabled as well.
+	Kinds []jobs.Kind
 	// ExcludedNamespaces are never asked about.
 	ExcludedNamespaces []string
 }

@@ -83,6 +83,46 @@ type Integrations struct {
 	// Frameworks are integration names, as `batch/job` and `pod`. One whose CRD is
 	// not there waits for it. The default is all of them.
 	Frameworks []string `yaml:"frameworks"`
+	// Kinds are kinds that no integration is for.
+	Kinds []JobKind `yaml:"kinds"`
+}
+
+// JobKind says where in the objects of a kind the things are that a queue has to
+// know. Paths are fields with dots between them, as spec.template.
+type JobKind struct {
+	// APIVersion is GROUP/VERSION.
+	APIVersion string `yaml:"apiVersion"`
+	Kind       string `yaml:"kind"`
+	// Resource is the plural; empty means the kind in lower case and an s.
+	Resource string `yaml:"resource"`
+	// Suspend is the path of a boolean: while it is true there are no pods.
+	Suspend   string       `yaml:"suspend"`
+	PodSets   []JobPodSet  `yaml:"podSets"`
+	Succeeded []JobOutcome `yaml:"succeeded"`
+	Failed    []JobOutcome `yaml:"failed"`
+	// Active is the path of the number of pods that run; empty counts them.
+	Active string `yaml:"active"`
+}
+
+// JobPodSet says where the pods of one role, or with Each of several, are described.
+type JobPodSet struct {
+	// Name of the pod set, main if empty; with Each the path of its name within an
+	// element, its key in the mapping if empty.
+	Name string `yaml:"name"`
+	// Each is the path of a list or mapping with one element a role. The paths below
+	// start at the element then.
+	Each     string `yaml:"each"`
+	Template string `yaml:"template"`
+	// Count and MinCount are paths of numbers; empty means one, and all.
+	Count    string `yaml:"count"`
+	MinCount string `yaml:"minCount"`
+}
+
+// JobOutcome is a condition that is True, or a path with one of some values.
+type JobOutcome struct {
+	Condition string   `yaml:"condition"`
+	Path      string   `yaml:"path"`
+	Values    []string `yaml:"values"`
 }
 
 // Webhook says where the admission webhooks listen and how the API server
@@ -160,7 +200,7 @@ func Default() Configuration {
 			FairReclaim:    true,
 			UserKey:        "sluice.dev/user",
 		},
-		Integrations: Integrations{Frameworks: slices.Clone(Frameworks)},
+		Integrations: Integrations{Frameworks: slices.Clone(Frameworks), Kinds: []JobKind{}},
 		Webhook: Webhook{
 			Enabled:            true,
 			Port:               9443,

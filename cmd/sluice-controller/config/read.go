@@ -165,6 +165,9 @@ func lineOf(root *yaml.Node, path string) int {
 				line, next = node.Content[i].Line, node.Content[i+1]
 			}
 		}
+		if n, err := strconv.Atoi(part); err == nil && node.Kind == yaml.SequenceNode && n < len(node.Content) {
+			line, next = node.Content[n].Line, node.Content[n]
+		}
 		if next == nil {
 			return line
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -155,6 +156,56 @@ func (r *refusals) integrations(i Integrations) {
 		if slices.Contains(i.Frameworks[:n], name) {
 			r.refuse("integrations.frameworks", "%q is named twice", name)
 		}
+	}
+	for n, k := range i.Kinds {
+		r.kind(fmt.Sprintf("integrations.kinds.%d", n), k)
+	}
+}
+
+// kind refuses a kind of job that could not be queued.
+func (r *refusals) kind(at string, k JobKind) {
+	if version, err := schema.ParseGroupVersion(k.APIVersion); err != nil || version.Group == "" || version.Version == "" {
+		r.refuse(at+".apiVersion", "%q, want GROUP/VERSION", k.APIVersion)
+	}
+	if k.Kind == "" {
+		r.refuse(at+".kind", "empty, want the name of a kind")
+	}
+	r.path(at+".suspend", k.Suspend, true)
+	r.path(at+".active", k.Active, false)
+	if len(k.PodSets) == 0 {
+		r.refuse(at+".podSets", "empty, want at least one")
+	}
+	for n, ps := range k.PodSets {
+		in := fmt.Sprintf("%s.podSets.%d", at, n)
+		r.path(in+".template", ps.Template, true)
+		r.path(in+".each", ps.Each, false)
+		r.path(in+".count", ps.Count, false)
+		r.path(in+".minCount", ps.MinCount, false)
+	}
+	if len(k.Succeeded)+len(k.Failed) == 0 {
+		r.refuse(at+".succeeded", "empty, as is failed: nothing says when a job has ended")
+	}
+	for name, list := range map[string][]JobOutcome{"succeeded": k.Succeeded, "failed": k.Failed} {
+		for n, o := range list {
+			in := fmt.Sprintf("%s.%s.%d", at, name, n)
+			switch {
+			case (o.Condition == "") == (o.Path == ""):
+				r.refuse(in, "want either a condition or a path with values")
+			case o.Path != "" && len(o.Values) == 0:
+				r.refuse(in+".values", "empty, want what %s says then", o.Path)
+			}
+			r.path(in+".path", o.Path, false)
+		}
+	}
+}
+
+// path refuses what is no dotted path of fields.
+func (r *refusals) path(at, dotted string, needed bool) {
+	switch {
+	case dotted == "" && needed:
+		r.refuse(at, "empty, want a path of fields, as spec.template")
+	case dotted != "" && slices.Contains(strings.Split(dotted, "."), ""), strings.ContainsAny(dotted, "[]* /"):
+		r.refuse(at, "%q, want fields with dots between them, as spec.template", dotted)
 	}
 }
 
