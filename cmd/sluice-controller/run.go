@@ -19,6 +19,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"sluice.dev/sluice/admission/jobs"
+	"sluice.dev/sluice/admission/jobs/notice"
 	"sluice.dev/sluice/admission/jobs/webhook"
 	"sluice.dev/sluice/admission/kube"
 	"sluice.dev/sluice/cmd/sluice-controller/config"
@@ -40,6 +41,9 @@ func run(ctx context.Context, rest *rest.Config, settings config.Configuration) 
 	mgr, err := newManager(rest, settings)
 	if err != nil {
 		return fmt.Errorf("create manager: %w", err)
+	}
+	if err := notice.Await(ctx, mgr.GetAPIReader(), mgr.GetLogger().WithName("notice")); err != nil {
+		return fmt.Errorf("look for other schedulers: %w", err)
 	}
 	if err := setup(ctx, mgr, settings); err != nil {
 		return err
@@ -126,6 +130,12 @@ func setup(ctx context.Context, mgr ctrl.Manager, settings config.Configuration)
 		Ready:              ready,
 	}); err != nil {
 		return fmt.Errorf("set up job integrations: %w", err)
+	}
+	if err := notice.Setup(mgr); err != nil {
+		return fmt.Errorf("set up notices: %w", err)
+	}
+	if err := notice.Watch(mgr); err != nil {
+		return err
 	}
 	if err := setupAdmission(mgr, settings); err != nil {
 		return fmt.Errorf("set up admission: %w", err)

@@ -215,8 +215,9 @@ func Default() Configuration {
 			RenewDeadline: 10 * time.Second,
 			RetryPeriod:   2 * time.Second,
 		},
-		Client:  Client{QPS: 500, Burst: 1000},
-		Metrics: Metrics{BindAddress: ":8080"},
-		Health:  Health{BindAddress: ":8081"},
+		Client:        Client{QPS: 500, Burst: 1000},
+		LabelPolicies: []LabelPolicy{},
+		Metrics:       Metrics{BindAddress: ":8080"},
+		Health:        Health{BindAddress: ":8081"},
 	}
 }
