@@ -101,6 +101,11 @@ func (d *Demo) Up(ctx context.Context) error {
 	}
 	bounded, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	if d.box != nil {
+		if err := d.startFleet(bounded); err != nil {
+			return err
+		}
+	}
 	if err := d.applyAll(bounded, d.needs); err != nil {
 		return err
 	}
@@ -207,9 +212,18 @@ func (d *Demo) Down(ctx context.Context) error {
 		}
 		d.say("sluice-controller: stopped pid %d", pid)
 	}
-	if d.state.Kubeconfig != "" {
-		if err := d.deleteFolder(ctx, "base"); err != nil {
+	if d.state.Fleet.Alive() {
+		pid := d.state.Fleet.PID
+		if err := d.state.Fleet.Stop(ctx, stopGrace); err != nil {
 			return err
+		}
+		d.say("machines: stopped pid %d", pid)
+	}
+	if d.state.Kubeconfig != "" {
+		for _, folder := range []string{"agent", "base"} {
+			if err := d.deleteFolder(ctx, folder); err != nil {
+				return err
+			}
 		}
 	} else if err := d.resetSandbox(ctx); err != nil {
 		return err
@@ -271,6 +285,9 @@ func (d *Demo) Left() string {
 	}
 	if d.state.Controller.Alive() {
 		parts = append(parts, fmt.Sprintf("sluice-controller (pid %d)", d.state.Controller.PID))
+	}
+	if d.state.Fleet.Alive() {
+		parts = append(parts, fmt.Sprintf("the machines (pid %d)", d.state.Fleet.PID))
 	}
 	if len(parts) == 0 {
 		return "nothing is left running"

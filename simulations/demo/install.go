@@ -26,7 +26,12 @@ func (d *Demo) install(ctx context.Context) error {
 	base = slices.DeleteFunc(base, func(o *unstructured.Unstructured) bool {
 		return o.GroupVersionKind().Group == "apps" || o.GetKind() == "Service" || o.GetKind() == "PodDisruptionBudget"
 	})
-	if err := d.applyAll(ctx, append(crds, base...)); err != nil {
+	agent, err := readFolder(filepath.Join(d.o.Root, "deploy", "agent"))
+	if err != nil {
+		return err
+	}
+	agent = slices.DeleteFunc(agent, func(o *unstructured.Unstructured) bool { return o.GroupVersionKind().Group == "apps" })
+	if err := d.applyAll(ctx, slices.Concat(crds, base, agent)); err != nil {
 		return err
 	}
 	for _, crd := range crds {

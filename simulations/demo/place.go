@@ -31,6 +31,9 @@ func (p place) configuration() string   { return filepath.Join(p.controller(), "
 func (p place) kubeconfig() string      { return filepath.Join(p.controller(), "kubeconfig") }
 func (p place) token() string           { return filepath.Join(p.controller(), "token") }
 func (p place) certificates() string    { return filepath.Join(p.controller(), "certs") }
+func (p place) fleet() string           { return filepath.Join(p.dir, "fleet.yaml") }
+func (p place) fleetSocket() string     { return filepath.Join(p.dir, "fleet.sock") }
+func (p place) fleetLog() string        { return filepath.Join(p.dir, "logs", "fleet.log") }
 func (p place) controllerLog() string   { return filepath.Join(p.dir, "logs", "sluice-controller.log") }
 
 // journal is the controller's journal for one cluster, known by its uid: what
@@ -41,4 +44,4 @@ func (p place) journal(cluster string) string {
 
 // contents are the names of all that the demo puts into its folder, but for the
 // sandbox and the lock.
-var contents = []string{"bin", "controller", "logs", "nodes.yaml", "state.json"}
+var contents = []string{"bin", "controller", "fleet.sock", "fleet.yaml", "logs", "nodes.yaml", "state.json"}

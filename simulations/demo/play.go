@@ -68,7 +68,7 @@ func (d *Demo) Play(ctx context.Context, kills Kills) (Result, error) {
 	if kills.Every > 0 {
 		aside.Go(func() { d.kill(kept, kills) })
 	}
-	d.screen.begin = time.Now()
+	d.screen.restart()
 	for _, g := range d.gangs {
 		g.refused = ""
 		if err := d.submit(bounded, g); err != nil {

@@ -49,6 +49,8 @@ type box struct {
 	program string
 	flags   []string // which sandbox
 	out     io.Writer
+	// kubeconfig is that of whoever runs the demo, once the sandbox is up.
+	kubeconfig string
 }
 
 // newBox builds the sandbox's command line.
@@ -70,7 +72,9 @@ func (b *box) up(ctx context.Context, nodes string) (string, error) {
 	if err := writeWhole(nodes, nodesFile); err != nil {
 		return "", err
 	}
-	return b.run(ctx, "up", "--nodes", nodes)
+	path, err := b.run(ctx, "up", "--nodes", nodes)
+	b.kubeconfig = path
+	return path, err
 }
 
 func (b *box) reset(ctx context.Context) error {

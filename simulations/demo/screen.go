@@ -43,6 +43,13 @@ func newScreen(out io.Writer) *screen {
 	return s
 }
 
+// restart begins a table anew, for other gangs.
+func (s *screen) restart() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.begin, s.shown = time.Now(), nil
+}
+
 // say writes a line above the table.
 func (s *screen) say(format string, args ...any) {
 	s.mu.Lock()

@@ -28,7 +28,8 @@ const (
 	exitInterrupted = 130
 )
 
-const usage = `Runs the gangs of deploy/examples/first-gangs through sluice on a real control plane.
+const usage = `Runs the gangs of deploy/examples/first-gangs, then those of deploy/examples/slices,
+through sluice on a real control plane.
 
   demo         bring up what does not run, submit the gangs, show them until they are over;
                exit 0 if each came out as its manifest expects. What was started goes on.
@@ -142,6 +143,16 @@ func (c call) do(ctx context.Context, d *demo.Demo, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	surprised := verdict(result)
+	if surprised == nil && c.options.Gangs == "" && c.options.Kubeconfig == "" {
+		fmt.Fprintln(out, "\nthe same on slices and shares:")
+		second, err := d.Slices(ctx)
+		if err != nil {
+			return err
+		}
+		surprised = verdict(second)
+		result.Took += second.Took
+	}
 	for _, line := range d.Places() {
 		fmt.Fprintln(out, line)
 	}
@@ -154,7 +165,7 @@ func (c call) do(ctx context.Context, d *demo.Demo, out io.Writer) error {
 	} else {
 		fmt.Fprintln(out, "everything goes on running: run the demo again, or `make demo-down` to remove all")
 	}
-	return errors.Join(err, verdict(result))
+	return errors.Join(err, surprised)
 }
 
 // verdict is nil if every gang came out as its manifest expects.
