@@ -13,7 +13,8 @@
 //	Evicted   ──▶ Job suspended, pods deleted, then status.admission cleared   here
 //
 // A kind that nobody wrote an integration for is described by a Kind: paths of the
-// few fields that matter. It is queued like the others.
+// few fields that matter. It is queued like the others. A kind whose CRD comes late is
+// noticed within two minutes: Kueue looks for it less and less often.
 //
 // Everything of Kueue's controllers stays behind this package and its
 // subpackage webhook, since their signatures change from version to version.

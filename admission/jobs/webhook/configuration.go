@@ -104,8 +104,7 @@ func hookName(f jobs.Framework) string {
 // of is the hook of a kind of job, without its name's prefix.
 func of(f jobs.Framework) hook {
 	return hook{
-		name:  strings.ToLower(f.GVK.Kind) + ".jobs.sluice.dev",
-		path:  "-" + strings.ReplaceAll(f.GVK.Group, ".", "-") + "-" + f.GVK.Version + "-" + strings.ToLower(f.GVK.Kind),
+		name:  hookName(f),
 		group: f.GVK.Group, version: f.GVK.Version, resource: f.Resource, scope: arv1.NamespacedScope,
 		failure: arv1.Fail,
 	}

@@ -2,12 +2,16 @@ package webhook
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	arv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"sluice.dev/sluice/admission/jobs"
 )
 
 func options() Options {
@@ -141,5 +145,35 @@ func TestNamesAreUnique(t *testing.T) {
 			t.Errorf("%s is there twice", e.name)
 		}
 		seen[e.name] = true
+	}
+}
+
+// With every framework on: names stay unique, and who may be refused carries the
+// queue's label, or is a pod whose parent was told that it is queued.
+func TestEntriesOfAllFrameworks(t *testing.T) {
+	o := options()
+	o.Frameworks = nil
+	for _, f := range jobs.Frameworks() {
+		o.Frameworks = append(o.Frameworks, f.Name)
+	}
+	o.Kinds = []jobs.Kind{{GVK: schema.GroupVersionKind{Group: "studio.example.com", Version: "v1", Kind: "Job"}}}
+	seen := map[string]bool{}
+	for _, e := range entries(o) {
+		if seen[e.name] {
+			t.Errorf("%s is there twice", e.name)
+		}
+		seen[e.name] = true
+	}
+	if !seen["mjob.jobs.sluice.dev"] || !seen["mjob.studio.example.com.jobs.sluice.dev"] || !seen["vleaderworkerset.jobs.sluice.dev"] {
+		t.Errorf("entries %v", seen)
+	}
+	for _, w := range o.MutatingWebhooks() {
+		if len(w.ObjectSelector.MatchExpressions) == 0 {
+			t.Fatalf("%s asks about every object", w.Name)
+		}
+		byParent := slices.ContainsFunc(w.MatchConditions, func(c arv1.MatchCondition) bool { return c.Name == suspendedByParent.Name })
+		if key := w.ObjectSelector.MatchExpressions[0].Key; key != "kueue.x-k8s.io/queue-name" && !byParent {
+			t.Errorf("%s asks about whatever has the label %s", w.Name, key)
+		}
 	}
 }
