@@ -34,7 +34,7 @@ func FaultsOf(seed uint64) Faults {
 // faults. Beside the promises that every run is held to, what can run must have come
 // to its end long after everything was mended.
 func RunStory(seed uint64, events int, faults Faults) *Drawn {
-	d := &Drawn{Seed: seed, Faults: faults, story: drawStory(seed, events)}
+	d := &Drawn{Seed: seed, Faults: faults, story: drawStory(seed, events, stream(seed, "hardware"))}
 	d.Events = len(d.story.events) + len(d.story.mends)
 	s, err := Parse(storyFile(seed), []byte(d.story.whole()))
 	if err != nil {

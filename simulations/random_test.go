@@ -41,7 +41,7 @@ func TestStarvedIsSeen(t *testing.T) {
 // TestShrink looks for the shortest story in which a gang waits for ever, in one
 // that has many others, and finds it without them.
 func TestShrink(t *testing.T) {
-	s := drawStory(5, 30)
+	s := drawStory(5, 30, nil)
 	s.queues = append(s.queues, "small")
 	s.head = []string{"nodes: [{name: h, gpus: 2}]", "queues: [{name: small}]", "events:"}
 	s.events = []string{

@@ -29,8 +29,8 @@ func StateAt(s *Scenario, o Options, at time.Duration) (*admission.State, time.T
 	return r.loop.State(), r.clock.Time(), nil
 }
 
-// Story is the scenario that is drawn by lot with the seed, of so many events; see
-// RunStory.
+// Story is the scenario that is drawn by lot with the seed, of so many events: that
+// of RunStory, but no card is lost and no agent falls silent.
 func Story(seed uint64, events int) (*Scenario, error) {
-	return Parse(storyFile(seed), []byte(drawStory(seed, events).whole()))
+	return Parse(storyFile(seed), []byte(drawStory(seed, events, nil).whole()))
 }

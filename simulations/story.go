@@ -21,7 +21,7 @@ func stream(seed uint64, name string) *rand.Rand {
 // nodes that come and go. At the end all is mended, so that whatever can run runs.
 type story struct {
 	*rand.Rand
-	hardware *rand.Rand // draws what becomes of cards and agents
+	hardware *rand.Rand // draws what becomes of cards and agents; nil: nothing
 	head     []string   // everything before the events
 	events   []string   // one line each
 	mends    []string   // the last events
@@ -44,8 +44,9 @@ type gangDrawn struct {
 }
 
 // drawStory makes a story with so many events before it is mended.
-func drawStory(seed uint64, events int) *story {
-	s := &story{Rand: stream(seed, "story"), hardware: stream(seed, "hardware"), nodes: map[string]bool{}, busy: map[string]time.Duration{}}
+func drawStory(seed uint64, events int, hardware *rand.Rand) *story {
+	s := &story{Rand: stream(seed, "story"), nodes: map[string]bool{}, busy: map[string]time.Duration{}}
+	s.hardware = hardware
 	s.setting()
 	at := time.Duration(0)
 	for range events {
@@ -274,7 +275,7 @@ func (s *story) nodeEvent(at time.Duration, node string) {
 // wear lets cards be lost and come back, and agents fall silent and speak again:
 // about once in ten events, on a node that is there.
 func (s *story) wear(at time.Duration) {
-	if s.hardware.IntN(10) > 0 {
+	if s.hardware == nil || s.hardware.IntN(10) > 0 {
 		return
 	}
 	node := s.all[s.hardware.IntN(len(s.all))]
