@@ -2,6 +2,7 @@ package admission
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,7 +19,7 @@ func (s *State) Text(r Reason) string {
 	b.WriteString(": ")
 	b.WriteString(s.headline(r))
 	if r.Places != nil {
-		s.writePlaces(&b, r.Places)
+		s.writePlaces(&b, r.Code, r.Places)
 	}
 	return b.String()
 }
@@ -130,10 +131,11 @@ func (s *State) bound(b *Bound) string {
 // exclusions bounds how many groups of nodes a text names.
 const exclusions = 5
 
-func (s *State) writePlaces(b *strings.Builder, p *Places) {
-	for i, e := range p.Excluded {
+func (s *State) writePlaces(b *strings.Builder, code Code, p *Places) {
+	excluded := Telling(code, p.Excluded)
+	for i, e := range excluded {
 		if i == exclusions {
-			fmt.Fprintf(b, "; %d more reasons on other nodes", len(p.Excluded)-i)
+			fmt.Fprintf(b, "; %d more reasons on other nodes", len(excluded)-i)
 			break
 		}
 		fmt.Fprintf(b, "; %s %s", list(e.Nodes, 4), s.exclusion(p, e))
@@ -141,6 +143,52 @@ func (s *State) writePlaces(b *strings.Builder, p *Places) {
 	if p.Cut {
 		b.WriteString("; the search ended at its bound")
 	}
+}
+
+// Telling are the groups of excluded nodes as people should read them: where the code
+// says what is wrong that comes first, else where most is free; and nodes that lack
+// the same label are one group, whatever they have in its place.
+func Telling(code Code, excluded []gang.Exclusion) []gang.Exclusion {
+	var out []gang.Exclusion
+	at := map[string]int{}
+	others := map[string][]string{} // what nodes have in place of what is wanted
+	for _, e := range excluded {
+		o := e.Objection
+		if o == nil || o.Taint || o.Has == "" {
+			out = append(out, e)
+			continue
+		}
+		others[o.Wants] = append(others[o.Wants], o.Has)
+		i, seen := at[o.Wants]
+		if !seen {
+			at[o.Wants] = len(out)
+			out = append(out, e)
+			continue
+		}
+		same := &out[i]
+		same.Nodes = slices.Concat(same.Nodes, e.Nodes)
+		same.Free, same.Most = quota.Sum(same.Free, e.Free), max(same.Most, e.Most)
+		same.Objection = &gang.Objection{Wants: o.Wants, Has: list(others[o.Wants], 4)}
+	}
+	slices.SortStableFunc(out, func(a, b gang.Exclusion) int { return beside(code, &a) - beside(code, &b) })
+	return out
+}
+
+// beside is 0 if the exclusion is what the code is about, else 1.
+func beside(code Code, e *gang.Exclusion) int {
+	about := true
+	switch code {
+	case Labels:
+		about = e.Objection != nil
+	case Layout:
+		about = e.Cards != ""
+	case Hardware:
+		about = e.Outage != nil
+	}
+	if about {
+		return 0
+	}
+	return 1
 }
 
 func (s *State) exclusion(p *Places, e gang.Exclusion) string {
