@@ -33,6 +33,7 @@ type simulateFlags struct {
 	faults string
 	kinds  simulations.Faults // of faults, read
 	calm   time.Duration
+	bench  string
 
 	random bool
 	seeds  uint64
@@ -53,6 +54,10 @@ func (f *simulateFlags) check(files []string) error {
 		return errors.New("--random goes with --seed, --seeds, --events and --faults only")
 	case f.random && (f.events < 1 || f.seeds < 1):
 		return errors.New("--seeds and --events are at least 1")
+	case f.bench != "" && (f.bench != "mig" || f.random || len(files) > 0):
+		return errors.New("--bench is mig, and goes with --seed and --seeds only")
+	case f.bench == "mig":
+		return nil
 	case !f.random && len(files) == 0:
 		return errors.New("which file? see sluice simulate --help")
 	}
@@ -70,6 +75,9 @@ func newSimulate() *cobra.Command {
 			if err := f.check(files); err != nil {
 				return err
 			}
+			if f.bench != "" {
+				return simulateBench(f, cmd.OutOrStdout())
+			}
 			if f.random {
 				return simulateRandom(f, cmd.OutOrStdout(), cmd.ErrOrStderr())
 			}
@@ -82,6 +90,7 @@ func newSimulate() *cobra.Command {
 	cmd.Flags().StringVar(&f.faults, "faults", "", "let things go wrong by lot, with the seed: writes, watch, clock, or all")
 	cmd.Flags().Lookup("faults").NoOptDefVal = "all"
 	cmd.Flags().DurationVar(&f.calm, "calm", 0, "of --faults: from this time on watches and clock are right")
+	cmd.Flags().StringVar(&f.bench, "bench", "", "mig: how many requests for slices are let in, by our placement, first fit, and the best of all choices; --seeds streams a card")
 	cmd.Flags().BoolVar(&f.random, "random", false, "draw stories by lot, with faults as the seed has it, instead of reading files")
 	cmd.Flags().Uint64Var(&f.seeds, "seeds", 20, "of --random: how many stories, from --seed on")
 	cmd.Flags().IntVar(&f.events, "events", 200, "of --random: how many events each has")
