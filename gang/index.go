@@ -27,8 +27,12 @@ type index struct {
 	stale   []*place
 	outages mask    // nodes of which something is out of use, by rank
 	called  []named // the last lists of names that were made
+	walks   int     // questions in a row that were answered by walking
 	buf     []byte
 }
+
+// walksMost is after how many walks the index is brought up to date at any cost.
+const walksMost = 3
 
 // named is a list of names and of which nodes.
 type named struct {
@@ -119,12 +123,11 @@ func (v *Inventory) indexed() *index {
 		v.index = v.buildIndex()
 	}
 	x := v.index
-	if len(x.stale) > 64+len(x.ranked)/8 {
-		x.settle()
-	}
-	if len(x.stale) > 64+len(x.ranked)/8 {
+	if len(x.stale) > 64+len(x.ranked)/8 && x.walks < walksMost {
+		x.walks++ // it may be a trial that is undone before the next question
 		return nil
 	}
+	x.walks = 0
 	x.refresh()
 	if len(x.list) > 64+len(x.ranked)/4 {
 		return nil
@@ -209,17 +212,6 @@ func (v *Inventory) replaced(p *place) {
 		v.index.leave(p)
 		v.index.place(p)
 	}
-}
-
-// settle forgets that places are stale that are as they were.
-func (x *index) settle() {
-	x.stale = slices.DeleteFunc(x.stale, func(p *place) bool {
-		if p.class != nil && !p.class.free.Equal(p.free) {
-			return false
-		}
-		p.stale = false
-		return true
-	})
 }
 
 func (x *index) refresh() {
