@@ -54,6 +54,7 @@ func (s *State) Apply(e Event) {
 // reshape forgets what was worked out from nodes and queues as they were.
 func (s *State) reshape() {
 	s.changes++
+	s.terrain++
 	s.empty = nil
 	clear(s.static)
 	for _, r := range s.running { // a node with old pods of a gang is back
@@ -322,7 +323,7 @@ func (s *State) hold(p *podRecord) {
 	if !p.live() {
 		return
 	}
-	s.inv.Take(p.Node, p.Request)
+	s.takeRoom(p.Node, p.Request)
 	if name := p.orphanQueue(); name != "" {
 		s.charge(name, p.Request)
 	}
@@ -349,7 +350,7 @@ func (s *State) assumed(d *Decision) {
 		s.recount(r)
 		s.enlist(r)
 		if id, ok := s.tree.ID(r.queue); ok && s.ledger.Above(id, r.charge) {
-			s.changes++ // with the larger share of its queue, others may have more of it back
+			s.rise(r.queue) // with its larger share, others may have more of it back
 		}
 	}
 	for _, key := range d.Finish {
@@ -386,7 +387,7 @@ func (s *State) assumed(d *Decision) {
 			s.close(m)
 		}
 		if r := s.records[m.Key]; r != nil {
-			r.broken, r.whole, r.leaving = m.Broken, m.Whole, m.Leaving
+			r.broken, r.whole, r.leaving, r.calm = m.Broken, m.Whole, m.Leaving, false
 		}
 	}
 	for _, v := range d.Verdicts {

@@ -25,6 +25,9 @@ func (p *pass) begin(r *record, a *Admission, spec *gang.Spec, charge quota.Reso
 		if k := &p.keeps[i]; !k.binds(end) {
 			k.rooms = without(k.rooms, x.rooms)
 			k.ending = append(slices.Clip(k.ending), x)
+			if id, ok := p.s.tree.ID(x.queue); ok {
+				k.book(id, charge, -1)
+			}
 		}
 	}
 }

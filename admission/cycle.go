@@ -58,6 +58,10 @@ type pass struct {
 	lifts            int    // how many places of gangs were lifted off the books to reserve
 	looks            int    // how many nodes may still be looked at only to tell numbers
 	arena            *queue.Contest
+	lines            map[int]*lineup // by leaf
+	lineOf           endLine         // who is counted on to end
+	crew             *crew           // nil if not worked out
+	priorities       []int64         // of queues by id; nil if not worked out
 }
 
 // looksMost bounds how many nodes one pass looks at only to bring told numbers up
@@ -66,11 +70,12 @@ const looksMost = 200_000
 
 func newPass(s *State, now time.Time) *pass {
 	s.reopen(now)
-	s.settle()
-	s.ledger.Recount()
+	if s.settle() {
+		s.ledger.Recount()
+	}
 	p := &pass{
 		s: s, now: now, d: Decision{At: now, looked: map[string]glance{}, untold: map[string]bool{}, kept: map[string]keep{}}, inv: s.inv, today: s.ledger, later: s.ledger,
-		cursor: map[*queue.Group]int{}, failed: map[*queue.Group]Reason{}, fickle: map[*queue.Group]bool{},
+		cursor: map[*queue.Group]int{}, lines: map[int]*lineup{}, failed: map[*queue.Group]Reason{}, fickle: map[*queue.Group]bool{},
 		stopped: map[string]string{}, evicted: map[*record]bool{}, shutNow: map[string]bool{}, replaced: map[*record]bool{}, moved: map[*record]bool{}, nominated: map[string]bool{}, admitted: map[string]bool{},
 	}
 	p.looks = looksMost
@@ -87,6 +92,9 @@ func (p *pass) close() {
 // contest admits the best next claim until none is left that can be.
 func (p *pass) contest() {
 	p.arena = queue.NewContest(p.later, p.priority, p.head)
+	for _, q := range p.crewed().queues {
+		q.asked = false // gangs were moved since
+	}
 	for {
 		claim := p.arena.Best()
 		if claim.Workload == nil {
@@ -98,10 +106,15 @@ func (p *pass) contest() {
 }
 
 func (p *pass) priority(id int) int64 {
-	if q := p.s.queues[p.s.tree.Name(id)]; q != nil {
-		return q.Priority
+	if p.priorities == nil {
+		p.priorities = make([]int64, p.s.tree.Len())
+		for i := range p.priorities {
+			if q := p.s.queues[p.s.tree.Name(i)]; q != nil {
+				p.priorities[i] = q.Priority
+			}
+		}
 	}
-	return 0
+	return p.priorities[id]
 }
 
 // head is the next workload of a leaf, and what its queue would be charged for it.
@@ -112,14 +125,10 @@ func (p *pass) head(leaf int) (*queue.Workload, quota.Resources) {
 		return nil, nil
 	}
 	var best *queue.Workload
-	for _, g := range p.s.waiting.Groups(name) {
-		w := p.member(g)
-		if w == nil || best != nil && p.compare(q, best, w) < 0 {
-			continue
-		}
-		if _, bad := p.failed[g]; !bad {
-			best = w
-		}
+	if q.Turns {
+		best = p.firstByTurns(q)
+	} else {
+		best = p.first(leaf, name)
 	}
 	if best == nil {
 		return nil, nil
@@ -210,25 +219,50 @@ func (p *pass) settleOn(r *record, leaf int, q *queue.Queue) (offers []offer, do
 // that is behind such a claim, is looked at in every cycle.
 func (p *pass) seen(r *record, leaf int, g *queue.Group, q *queue.Queue) bool {
 	last, ok := p.s.failed[g.Shape]
-	if !ok || !last.tried || last.changes != p.s.changes || last.reason.Code == Behind {
+	if !ok || !last.tried || last.changes != p.s.changes || last.reason.Code == Behind || p.roused(r, leaf, q, last.rises) {
 		return false
+	}
+	why := last.reason
+	if last.rises != p.s.rises {
+		var holds bool
+		if why, holds = p.lacking(r, leaf, q, why); !holds {
+			return false
+		}
 	}
 	if p.blockedLong(r) && len(p.keeps) < p.s.cfg.Reservations && !p.keepAgain(r) {
 		var offers []offer
 		for _, f := range q.Choices() {
-			offers = append(offers, p.offer(r, leaf, f))
+			if !p.spent() {
+				offers = append(offers, p.offer(r, leaf, f))
+			}
 		}
 		p.reserve(r, leaf, offers)
 	}
-	p.failed[g] = last.reason
+	p.failed[g] = why
 	return true
 }
 
-func (p *pass) group(w *queue.Workload) *queue.Group {
-	for _, g := range p.s.waiting.Groups(w.Queue) {
-		if g.Shape == w.Shape() {
-			return g
+// lacking is the reason of r, which failed for the reason last, now that others were
+// admitted: if in no flavor there is quota that nobody else is kept, that comes first.
+// It says no where quota was missing and is not any more, as far as this pass has come.
+func (p *pass) lacking(r *record, leaf int, q *queue.Queue, last Reason) (Reason, bool) {
+	var offers []offer
+	for _, f := range q.Choices() {
+		o := offer{flavor: f, charge: f.Charge(r.w.Least())}
+		if p.affords(r, leaf, &o) {
+			o.behind = p.keptQuota(r, leaf, o.charge, p.endOf(r.w))
 		}
+		if o.lack == nil && o.behind == "" {
+			return last, last.Code != Quota
+		}
+		offers = append(offers, o)
+	}
+	return p.shortReason(r, offers), true
+}
+
+func (p *pass) group(w *queue.Workload) *queue.Group {
+	if g := p.s.waiting.Group(w); g != nil {
+		return g
 	}
 	panic("admission: a claim of " + w.Key + " that is in no group")
 }
@@ -251,16 +285,7 @@ type offer struct {
 // offer looks for room for r's minimum, and takes nothing.
 func (p *pass) offer(r *record, leaf int, f *queue.Flavor) offer {
 	o := offer{flavor: f, spec: f.Spec(&r.w.Spec), charge: f.Charge(r.w.Least())}
-	if lack, ok := p.fits(leaf, o.charge); !ok {
-		o.lack = &lack
-		return o
-	}
-	if bound, ok := p.pinnedFits(r, leaf, o.charge); !ok {
-		o.lack, o.pinned = &bound, true
-		return o
-	}
-	if bound, ok := p.userFits(r, o.charge); !ok {
-		o.lack, o.user = &bound, true
+	if !p.affords(r, leaf, &o) {
 		return o
 	}
 	sizes := r.w.LeastSizes()
@@ -279,6 +304,23 @@ func (p *pass) offer(r *record, leaf int, f *queue.Flavor) offer {
 	}
 	o.fits = o.short == nil && o.behind == ""
 	return o
+}
+
+// affords says whether there is quota for the offer, and notes in it what lacks.
+func (p *pass) affords(r *record, leaf int, o *offer) bool {
+	if lack, ok := p.fits(leaf, o.charge); !ok {
+		o.lack = &lack
+		return false
+	}
+	if bound, ok := p.pinnedFits(r, leaf, o.charge); !ok {
+		o.lack, o.pinned = &bound, true
+		return false
+	}
+	if bound, ok := p.userFits(r, o.charge); !ok {
+		o.lack, o.user = &bound, true
+		return false
+	}
+	return true
 }
 
 // fits asks both ledgers: what is charged now, and what will be once victims are
@@ -323,6 +365,9 @@ func (p *pass) take(leaf int, spec *gang.Spec, f *queue.Flavor, plan gang.Plan) 
 	p.inv.TakePlan(spec, plan)
 	charge := f.Charge(spec.Request(plan.Sizes()))
 	p.today.Charge(leaf, charge)
+	for i := range p.keeps {
+		p.keeps[i].book(leaf, charge, 1)
+	}
 	if p.later != p.today {
 		p.later.Charge(leaf, charge)
 	}
@@ -332,6 +377,9 @@ func (p *pass) giveBack(leaf int, spec *gang.Spec, f *queue.Flavor, plan gang.Pl
 	p.inv.GivePlan(spec, plan)
 	charge := f.Charge(spec.Request(plan.Sizes()))
 	p.today.Release(leaf, charge)
+	for i := range p.keeps {
+		p.keeps[i].book(leaf, charge, -1)
+	}
 	if p.later != p.today {
 		p.later.Release(leaf, charge)
 	}
@@ -376,8 +424,11 @@ func (p *pass) grow() {
 			continue
 		}
 		a := r.admission
+		if r.sated = r.sated || !r.wantsMore(); r.sated {
+			continue
+		}
 		leaf, ok := p.s.tree.ID(a.Queue)
-		if !ok || p.s.tree.Ghost(leaf) || !r.wantsMore() {
+		if !ok || p.s.tree.Ghost(leaf) {
 			continue
 		}
 		if q := p.s.queues[a.Queue]; q == nil || q.Closed {

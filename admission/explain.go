@@ -64,9 +64,12 @@ func (p *pass) explainGroup(name string, g *queue.Group) {
 	} else {
 		why := p.reasonOf(head, name, g)
 		last := p.s.failed[g.Shape]
-		text := p.s.Text(why)
+		text := last.text
+		if !why.same(&last.reason) {
+			text = p.s.Text(why)
+		}
 		_, tried := p.failed[g]
-		p.d.looked[g.Shape] = glance{tried: tried && !p.fickle[g], changes: p.s.changes, reason: why, text: text}
+		p.d.looked[g.Shape] = glance{tried: tried && !p.fickle[g], changes: p.s.changes, rises: p.s.rises, reason: why, text: text}
 		if text == last.text && !p.s.news[g.Shape] {
 			return
 		}

@@ -26,13 +26,7 @@ func (r *record) loadOf(pods map[slotKey]int) load {
 // lift takes a load off the books (-1) or puts it back (1).
 func (p *pass) lift(l load, ledger *quota.Ledger, sign int) {
 	p.liftCharge(l, ledger, sign)
-	for _, h := range l.rooms {
-		if sign < 0 {
-			p.inv.Give(h.node, h.amount)
-		} else {
-			p.inv.Take(h.node, h.amount)
-		}
-	}
+	p.liftRooms(l, sign)
 }
 
 // liftCharge is lift without the places.

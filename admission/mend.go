@@ -46,6 +46,9 @@ func (p *pass) mend() {
 			p.takeBack(r, Expired, "")
 			continue
 		}
+		if r.calm && r.calmAt == p.s.terrain {
+			continue
+		}
 		if pod := p.turnedAway(r); pod != nil {
 			p.shut(pod.Node)
 			p.takeBack(r, TurnedAway, pod.Node)
@@ -61,7 +64,10 @@ func (p *pass) mend() {
 		if len(stranded) > 0 && p.makeRoom(r, stranded) {
 			continue // nobody stops in vain: it is not given up meanwhile
 		}
+		marks, evicted := len(p.d.Marks), len(p.d.Evict)
 		p.judge(r, stranded)
+		sound := len(p.d.Marks) == marks && len(p.d.Evict) == evicted && r.broken.IsZero() && !p.moved[r]
+		r.calm, r.calmAt = sound && len(stranded) == 0, p.s.terrain
 	}
 }
 
@@ -268,7 +274,9 @@ func (p *pass) makeRoom(r *record, stranded []slotKey) bool {
 	going := slices.DeleteFunc(p.going(r, r.charge), func(v victim) bool { return p.dies(v.r.key) })
 	victims := p.enough(r, leaf, o, going)
 	if len(victims) == 0 {
-		victims = p.enough(r, leaf, o, slices.Concat(going, p.candidates(r, leaf, q, o)))
+		candidates := p.candidates(r, leaf, q, o)
+		slices.SortFunc(candidates, compareVictims)
+		victims = p.enough(r, leaf, o, slices.Concat(going, candidates))
 	}
 	p.inv.Undo(mark)
 	if len(victims) == 0 {
@@ -303,7 +311,10 @@ func (p *pass) hold(spec *gang.Spec, stays gang.Plan) {
 // release lets gated pods of admitted gangs go to the places of their plan.
 func (p *pass) release() {
 	for _, r := range p.s.running {
-		if r.phase != Admitted || !r.settled || r.deleted || p.evicted[r] || p.moved[r] {
+		if r.phase != Admitted || !r.settled || r.deleted || r.still || p.evicted[r] || p.moved[r] {
+			continue
+		}
+		if r.still = !r.holdsBack(); r.still {
 			continue
 		}
 		gated := p.gated(r)
@@ -330,6 +341,16 @@ func (p *pass) release() {
 			p.d.Release = append(p.d.Release, Release{UID: pod.UID, Key: pod.Key, Workload: r.w.Key, Node: slots[i].node, Stamp: r.admission.Stamp()})
 		}
 	}
+}
+
+// holdsBack says whether any pod of r waits for its release.
+func (r *record) holdsBack() bool {
+	for _, pod := range r.pods {
+		if pod.Phase == PodGated && pod.Node == "" {
+			return true
+		}
+	}
+	return false
 }
 
 // gated are the pods of r that wait for their release, by name.

@@ -143,6 +143,9 @@ func (p *pass) keepPlan(r *record, leaf int, o offer, plan gang.Plan, victims []
 		}
 	}
 	p.later.Charge(leaf, o.charge)
+	for i := range p.keeps {
+		p.keeps[i].then = nil
+	}
 	k := kept{key: r.w.Key, charge: o.charge, rooms: beyond(o.spec, plan, victims)}
 	for _, h := range k.rooms {
 		p.inv.Take(h.node, h.amount)

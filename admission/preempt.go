@@ -21,6 +21,7 @@ import (
 // victim is a gang, or one pod of its surplus, that could be taken back.
 type victim struct {
 	load
+	viable  bool // it may be taken, as far as can be said before others are
 	going   bool // it stops anyway: nobody takes it back
 	surplus bool
 	rest    bool   // what is left of a gang whose surplus goes before it
@@ -41,7 +42,7 @@ func (a part) compare(b part) int {
 // whole gang, and of one gang's surplus the last pod set's last node first.
 func compareVictims(a, b victim) int {
 	return cmp.Or(
-		compareBool(b.surplus, a.surplus),
+		queue.CompareBool(b.surplus, a.surplus),
 		cmp.Compare(a.queue, b.queue),
 		cmp.Compare(a.r.w.Priority, b.r.w.Priority),
 		a.part.compare(b.part),
@@ -53,21 +54,10 @@ func compareVictims(a, b victim) int {
 	)
 }
 
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return 1
-	default:
-		return -1
-	}
-}
-
 // largestFirst puts the larger holder first among those of equal standing.
 func largestFirst(a, b victim) int {
 	return cmp.Or(
-		compareBool(b.surplus, a.surplus),
+		queue.CompareBool(b.surplus, a.surplus),
 		cmp.Compare(a.queue, b.queue),
 		cmp.Compare(a.r.w.Priority, b.r.w.Priority),
 		b.part.compare(a.part),
@@ -100,9 +90,11 @@ func (p *pass) victims(r *record, leaf int, q *queue.Queue, o offer) []victim {
 		return best
 	}
 	candidates := p.candidates(r, leaf, q, o)
-	if len(candidates) == 0 {
+	if !p.viable(leaf, o.charge, going, candidates) {
 		return nil
 	}
+	candidates = slices.DeleteFunc(candidates, func(v victim) bool { return !v.viable })
+	slices.SortFunc(candidates, compareVictims)
 	best := p.enough(r, leaf, o, slices.Concat(going, candidates))
 	if len(best) < 1 {
 		return nil
@@ -112,7 +104,7 @@ func (p *pass) victims(r *record, leaf int, q *queue.Queue, o offer) []victim {
 			best = other
 		}
 	}
-	for _, v := range candidates[:min(len(candidates), singlesMost)] {
+	for _, v := range slices.Clone(candidates[:min(len(candidates), singlesMost)]) {
 		if !v.rest {
 			better(p.enough(r, leaf, o, append(slices.Clone(going), v)))
 		}
@@ -122,7 +114,8 @@ func (p *pass) victims(r *record, leaf int, q *queue.Queue, o offer) []victim {
 	return best
 }
 
-// singlesMost bounds how many gangs are tried as the only victim.
+// singlesMost bounds how many gangs, of those that could be taken at all, are tried as
+// the only victim.
 const singlesMost = 32
 
 // going are the gangs that stop for other causes than a claim, and may be counted
@@ -130,8 +123,8 @@ const singlesMost = 32
 // be gone.
 func (p *pass) going(r *record, charge quota.Resources) []victim {
 	var list []victim
-	for _, x := range p.s.running {
-		if x.phase != Admitted && x != r && len(x.held) > 0 && !p.replaced[x] && !p.moved[x] && !p.stuck(x) && shares(x.charge, charge) {
+	for _, x := range p.crewed().going {
+		if x != r && !p.replaced[x] && !p.moved[x] && !p.stuck(x) && shares(x.charge, charge) {
 			list = append(list, victim{load: x.wholeLoad(), going: true})
 		}
 	}
@@ -143,26 +136,32 @@ func (p *pass) stuck(x *record) bool {
 	return !x.leaving.IsZero() && !p.now.Before(x.leaving.Add(p.s.cfg.RecoveryWindow))
 }
 
-// candidates are all gangs that could be taken back for r, in order.
+// candidates are all gangs that could be taken back for r.
 func (p *pass) candidates(r *record, leaf int, q *queue.Queue, o offer) []victim {
 	var list []victim
-	for _, x := range p.s.running {
-		if x.phase != Admitted || x.deleted || x.w.Pinned || p.evicted[x] || p.replaced[x] || len(x.held) == 0 {
+	hopes := map[int]hope{}
+	for _, from := range p.crewed().queues {
+		if len(from.takable) == 0 || from.name != r.w.Queue && !(p.reaches(leaf, q, from, o.charge) && p.yields(leaf, from, o.charge, hopes)) {
 			continue
 		}
-		if !p.eligible(r, leaf, q, x, o.charge) {
-			continue
+		for _, x := range from.takable {
+			if !p.evicted[x] && !p.replaced[x] && eligible(r, q, x, o.charge) {
+				list = p.candidate(list, x)
+			}
 		}
-		young := p.now.Before(x.admission.At.Add(max(p.s.cfg.MinRuntime, x.w.MinRuntime)))
-		if young || p.moved[x] || p.waits(x) {
-			p.unsure = true // not now, but perhaps later though nothing happens
-			continue
-		}
-		id, _ := p.s.tree.ID(x.queue)
-		list = append(list, p.split(victim{load: x.wholeLoad(), queue: p.priority(id), part: p.partOf(x.charge)})...)
 	}
-	slices.SortFunc(list, compareVictims)
 	return list
+}
+
+// candidate adds x to the list, unless it cannot be taken now.
+func (p *pass) candidate(list []victim, x *record) []victim {
+	young := p.now.Before(x.admission.At.Add(max(p.s.cfg.MinRuntime, x.w.MinRuntime)))
+	if young || p.moved[x] || p.waits(x) {
+		p.unsure = true // not now, but perhaps later though nothing happens
+		return list
+	}
+	id, _ := p.s.tree.ID(x.queue)
+	return append(list, p.split(victim{load: x.wholeLoad(), queue: p.priority(id), part: p.partOf(x.charge)})...)
 }
 
 // split is the victim in the parts that can go: each surplus pod of an elastic gang
@@ -198,23 +197,24 @@ func (p *pass) split(v victim) []victim {
 	return append(parts, v)
 }
 
-// eligible asks what does not depend on who else is taken back.
-func (p *pass) eligible(r *record, leaf int, q *queue.Queue, x *record, charge quota.Resources) bool {
+// reaches asks, of a whole other queue, what does not depend on who else is taken back.
+func (p *pass) reaches(leaf int, q *queue.Queue, from *squad, charge quota.Resources) bool {
+	if q.Reclaim == queue.ReclaimNever || !from.known || from.id == leaf {
+		return false
+	}
+	if owner := p.s.queues[from.name]; owner != nil && owner.Sheltered {
+		return false
+	}
+	_, loses := p.s.tree.Below(leaf, from.id)
+	return p.later.Above(loses, charge) // taking others back first does not raise it
+}
+
+// eligible asks the same of one gang in a queue that can be reached.
+func eligible(r *record, q *queue.Queue, x *record, charge quota.Resources) bool {
 	if x.queue == r.w.Queue {
 		return lower(q.Within, r.w, x.w)
 	}
-	if q.Reclaim == queue.ReclaimNever || q.Reclaim == queue.ReclaimLower && x.w.Priority >= r.w.Priority {
-		return false
-	}
-	if owner := p.s.queues[x.queue]; owner != nil && owner.Sheltered {
-		return false
-	}
-	id, ok := p.s.tree.ID(x.queue)
-	if !ok || id == leaf || !shares(x.charge, charge) {
-		return false
-	}
-	_, loses := p.s.tree.Below(leaf, id)
-	return p.later.Above(loses, charge) // taking others back first does not raise it
+	return (q.Reclaim != queue.ReclaimLower || x.w.Priority < r.w.Priority) && shares(x.charge, charge)
 }
 
 func lower(policy queue.Within, claim, x *queue.Workload) bool {
@@ -386,7 +386,7 @@ func (p *pass) compareSets(a, b []victim) int {
 	whole := func(set []victim) bool {
 		return slices.ContainsFunc(set, func(v victim) bool { return !v.surplus })
 	}
-	if c := compareBool(whole(a), whole(b)); c != 0 {
+	if c := queue.CompareBool(whole(a), whole(b)); c != 0 {
 		return c
 	}
 	for i := range min(len(a), len(b)) {

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"slices"
 	"time"
 
 	"sluice.dev/sluice/gang"
@@ -71,4 +72,12 @@ type Verdict struct {
 	Key    string
 	Reason Reason
 	Text   string // the reason as people read it
+}
+
+// same says whether r is o, number by number. What speaks of places counts as new.
+func (r *Reason) same(o *Reason) bool {
+	if r.Places != nil || o.Places != nil || (r.Bound == nil) != (o.Bound == nil) || r.Bound != nil && *r.Bound != *o.Bound {
+		return false
+	}
+	return r.Code == o.Code && r.Queue == o.Queue && r.Detail == o.Detail && r.Until.Equal(o.Until) && slices.Equal(r.Names, o.Names)
 }

@@ -38,6 +38,12 @@ type record struct {
 	told    string    // the reason last told, as text
 	reason  Reason
 	deleted bool // the workload is gone, its pods are not
+
+	// What a pass found of it, until it is counted anew: see State.recount.
+	calm   bool   // there was nothing to mend, while State.terrain was
+	calmAt uint64 // this
+	still  bool   // none of its pods waits for its release
+	sated  bool   // its plan has all the places that it asks for
 }
 
 // reversal is what a record was before a write was assumed to be done.

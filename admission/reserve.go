@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"sluice.dev/sluice/gang"
+	"sluice.dev/sluice/queue"
 	"sluice.dev/sluice/quota"
 )
 
@@ -19,7 +20,19 @@ type keep struct {
 	plan   gang.Plan
 	leaf   int
 	charge quota.Resources
-	ending []*record // who has ended by then
+	ending []*record     // who has ended by then
+	then   *quota.Ledger // what is charged once they have; nil if not worked out
+}
+
+// book charges (1) or releases (-1) what the pass does on the books of then as well.
+func (k *keep) book(leaf int, charge quota.Resources, sign int) {
+	switch {
+	case k.then == nil:
+	case sign > 0:
+		k.then.Charge(leaf, charge)
+	default:
+		k.then.Release(leaf, charge)
+	}
 }
 
 // binds says whether something that ends at end could delay the reservation.
@@ -37,7 +50,7 @@ func (p *pass) reserve(r *record, leaf int, offers []offer) {
 	if len(p.keeps) >= p.s.cfg.Reservations || !p.blockedLong(r) {
 		return
 	}
-	if len(p.keeps) > 0 && p.lifts > liftsMost {
+	if p.spent() {
 		p.d.Unreserved++
 		return
 	}
@@ -49,10 +62,14 @@ func (p *pass) reserve(r *record, leaf int, offers []offer) {
 	}
 }
 
+// spent says whether the pass has spent on reservations what it may.
+func (p *pass) spent() bool { return len(p.keeps) > 0 && p.lifts > liftsMost }
+
 // liftsMost bounds how many places one pass lifts off the books to reserve.
 const liftsMost = 50_000
 
 func (p *pass) keep(k keep) {
+	k.then = nil // the books of this pass are others
 	p.keeps = append(p.keeps, k)
 	p.d.kept[k.key] = k
 	p.d.Reservations = append(p.d.Reservations, Reservation{Key: k.key, Start: k.start, Plan: k.plan, Charge: k.charge})
@@ -79,44 +96,69 @@ func (p *pass) blockedLong(r *record) bool {
 }
 
 // earliest finds when and where r would fit if what runs ends by its limits, and if
-// that is not enough, which work without a limit it has to wait for.
+// that is not enough, which work without a limit it has to wait for: for as little of
+// it, smallest first, as has to end.
 func (p *pass) earliest(r *record, leaf int, o offer) (keep, bool) {
 	limited, open := p.endings(o.charge)
-	// The more has ended the more fits.
-	if !p.fitsAfter(r, leaf, o, limited) {
-		return p.drain(r, leaf, o, limited, open)
+	list := slices.Concat(limited, open)
+	n, ok := p.fewest(r, leaf, o, list, len(limited))
+	switch {
+	case !ok:
+		return keep{}, false
+	case n > len(limited):
+		return p.keepAt(r, leaf, o, time.Time{}, list[:n])
 	}
-	lo := firstTrue(len(limited), func(n int) bool { return p.fitsAfter(r, leaf, o, limited[:n]) })
 	start := p.now
-	if lo > 0 {
-		start = p.ends(limited[lo-1])
+	if n > 0 {
+		start = p.ends(limited[n-1])
 	}
-	ending := limited[:lo]
-	for lo < len(limited) && !p.ends(limited[lo]).After(start) {
-		lo++
-		ending = limited[:lo]
+	for n < len(limited) && !p.ends(limited[n]).After(start) {
+		n++
 	}
-	return p.keepAt(r, leaf, o, start, ending)
+	return p.keepAt(r, leaf, o, start, limited[:n])
 }
 
 // endings are the running gangs that hold something of what is asked: those with a
 // limit, soonest end first, and those without, smallest first.
 func (p *pass) endings(charge quota.Resources) (limited, open []*record) {
-	for _, x := range slices.Concat(p.s.running, p.begun) {
-		if len(x.held) == 0 || p.moved[x] || !shares(x.charge, charge) {
-			continue
+	if p.lineOf.limited == nil && p.lineOf.open == nil || p.lineOf.begun != len(p.begun) {
+		p.lineOf = p.endLine()
+	}
+	asks := func(list []*record) (out []*record) {
+		for _, x := range list {
+			if !p.moved[x] && shares(x.charge, charge) {
+				out = append(out, x)
+			}
 		}
-		if !p.ends(x).IsZero() {
-			limited = append(limited, x)
-		} else {
-			open = append(open, x)
+		return out
+	}
+	return asks(p.lineOf.limited), asks(p.lineOf.open)
+}
+
+// endLine is everything that runs, in the order in which it is counted on to end.
+type endLine struct {
+	limited, open []*record
+	begun         int // how many gangs the pass had started
+}
+
+func (p *pass) endLine() endLine {
+	l := endLine{begun: len(p.begun)}
+	parts := map[*record]part{}
+	for _, x := range slices.Concat(p.s.running, p.begun) {
+		switch {
+		case len(x.held) == 0:
+		case !p.ends(x).IsZero():
+			l.limited = append(l.limited, x)
+		default:
+			l.open = append(l.open, x)
+			parts[x] = p.partOf(x.charge)
 		}
 	}
-	slices.SortStableFunc(limited, func(a, b *record) int { return p.ends(a).Compare(p.ends(b)) })
-	slices.SortStableFunc(open, func(a, b *record) int {
-		return cmp.Or(compareBool(p.stuck(a), p.stuck(b)), p.partOf(a.charge).compare(p.partOf(b.charge)))
+	slices.SortStableFunc(l.limited, func(a, b *record) int { return p.ends(a).Compare(p.ends(b)) })
+	slices.SortStableFunc(l.open, func(a, b *record) int {
+		return cmp.Or(queue.CompareBool(p.stuck(a), p.stuck(b)), parts[a].compare(parts[b]))
 	})
-	return limited, open
+	return l
 }
 
 // ends is when what r holds is given back, by its owner's word: zero if nobody
@@ -135,17 +177,6 @@ func (p *pass) ends(r *record) time.Time {
 		return end
 	}
 	return p.now
-}
-
-// drain reserves for a claim that has to wait for work without a limit: for as
-// little of it, smallest first, as has to end.
-func (p *pass) drain(r *record, leaf int, o offer, limited, open []*record) (keep, bool) {
-	ending := slices.Concat(limited, open)
-	if !p.fitsAfter(r, leaf, o, ending) {
-		return keep{}, false
-	}
-	n := len(limited) + firstTrue(len(open), func(n int) bool { return p.fitsAfter(r, leaf, o, ending[:len(limited)+n]) })
-	return p.keepAt(r, leaf, o, time.Time{}, ending[:n])
 }
 
 // firstTrue is the least n up to most for which ok holds, which holds for most and,
@@ -172,11 +203,6 @@ func (p *pass) lifted(gone []*record, f func()) {
 		}
 	}
 	f()
-}
-
-func (p *pass) fitsAfter(r *record, leaf int, o offer, gone []*record) (ok bool) {
-	p.lifted(gone, func() { ok = p.holds(r, leaf, o, p.later) })
-	return ok
 }
 
 // keepAt works out what of the room that is free now has to stay free.
@@ -230,23 +256,53 @@ func (p *pass) keptQuota(r *record, leaf int, charge quota.Resources, end time.T
 		if !k.binds(end) {
 			continue
 		}
-		restore := p.open(p.later)
-		for _, x := range k.ending {
-			if !p.replaced[x] {
-				p.liftCharge(x.wholeLoad(), p.later, -1)
-			}
-		}
-		p.later.Charge(leaf, charge)
-		p.off = append(p.off, shift{&record{queue: r.w.Queue, w: r.w}, charge, 1})
-		if _, ok := p.later.Fits(k.leaf, k.charge); !ok || !p.ownFits(p.s.records[k.key], k.leaf, k.charge) {
-			by = k.key
-		}
-		restore()
-		if by != "" {
-			return by
+		if !p.leaves(k, r, leaf, charge) {
+			return k.key
 		}
 	}
 	return ""
+}
+
+// leaves says whether the reservation still has its quota when it starts, though
+// charge is charged to leaf for r.
+func (p *pass) leaves(k *keep, r *record, leaf int, charge quota.Resources) bool {
+	claim := p.s.records[k.key]
+	if q := p.s.queues[claim.w.Queue]; claim.w.Pinned || claim.w.User != "" && q != nil && len(q.UserMax) > 0 {
+		return p.leavesOwn(k, claim, r, leaf, charge)
+	}
+	fits := func(l *quota.Ledger) bool {
+		mark := l.Mark()
+		defer l.Undo(mark)
+		l.Charge(leaf, charge)
+		_, ok := l.Fits(k.leaf, k.charge)
+		return ok
+	}
+	if fits(p.later) {
+		return true // nobody has to end first
+	}
+	if k.then == nil {
+		k.then = p.later.Clone()
+		for _, x := range k.ending {
+			if id, _ := p.s.tree.ID(x.queue); !p.replaced[x] {
+				k.then.Release(id, x.charge)
+			}
+		}
+	}
+	return fits(k.then)
+}
+
+// leavesOwn is leaves for a claim that has bounds of its own.
+func (p *pass) leavesOwn(k *keep, claim, r *record, leaf int, charge quota.Resources) bool {
+	defer p.open(p.later)()
+	for _, x := range k.ending {
+		if !p.replaced[x] {
+			p.liftCharge(x.wholeLoad(), p.later, -1)
+		}
+	}
+	p.later.Charge(leaf, charge)
+	p.off = append(p.off, shift{&record{queue: r.w.Queue, w: r.w}, charge, 1})
+	_, ok := p.later.Fits(k.leaf, k.charge)
+	return ok && p.ownFits(claim, k.leaf, k.charge)
 }
 
 // kept is room that is free and that this pass took off its books for a claim.

@@ -36,8 +36,15 @@ type State struct {
 	// changes counts what could help a waiting claim. A shape that failed is tried
 	// again only when it moved on; see glance.
 	changes uint64
-	failed  map[string]glance // by shape
-	kept    map[string]keep   // reservations of the last cycle, by workload
+	rises   uint64 // counts queues that came to borrow more; see wake.go
+	rose    []rise // the last of them
+	// terrain counts what may make places of plans unusable: nodes as they are shown
+	// to plans, and more on one than it offers.
+	terrain    uint64
+	settled    *quota.Tree       // the tree as it was settled last,
+	settledFor quota.Resources   // for this hardware
+	failed     map[string]glance // by shape
+	kept       map[string]keep   // reservations of the last cycle, by workload
 	// news are the shapes with members that have not been told why they wait.
 	news map[string]bool
 	// What the empty cluster says about shapes holds until nodes or queues change.
@@ -48,7 +55,8 @@ type State struct {
 // glance is the last look at a shape that found neither room nor victims.
 type glance struct {
 	tried   bool   // else it was only told who is first
-	changes uint64 // State.changes then
+	changes uint64 // State.changes then,
+	rises   uint64 // and State.rises
 	reason  Reason
 	text    string // what its members were told
 }
@@ -117,8 +125,13 @@ func (s *State) rebuild() {
 	s.unrefresh = false
 }
 
-// settle works out what every queue owns now.
-func (s *State) settle() {
+// settle works out what every queue owns now, and says whether that had to be done:
+// where no queue lives off its weight only the hardware matters.
+func (s *State) settle() bool {
+	if s.settled == s.tree && !s.tree.Heirs() && s.settledFor.Equal(s.inv.Total()) {
+		return false
+	}
+	s.settled, s.settledFor = s.tree, s.inv.Total().Clone()
 	s.tree.Settle(s.inv.Total(), func(leaf int) quota.Resources {
 		name := s.tree.Name(leaf)
 		var sum quota.Resources
@@ -132,6 +145,7 @@ func (s *State) settle() {
 		}
 		return sum
 	})
+	return true
 }
 
 func (s *State) firstFlavor(name string) *queue.Flavor {
@@ -143,6 +157,7 @@ func (s *State) firstFlavor(name string) *queue.Flavor {
 
 // recount brings what is counted for r in line with its plan and its pods.
 func (s *State) recount(r *record) {
+	r.calm, r.still, r.sated = false, false, false
 	want := r.occupancy()
 	if r.spec != nil && (!sameRequests(r.spec, &r.w.Spec) || r.moved()) {
 		s.uncount(r)
@@ -162,7 +177,7 @@ func (s *State) recount(r *record) {
 		amount := spec.PodSets[k.set].Request.Times(abs(d))
 		charge := r.flavor.Charge(amount)
 		if d > 0 {
-			s.inv.Take(k.node, amount)
+			s.takeRoom(k.node, amount)
 			s.charge(r.queue, charge)
 			r.charge.Add(charge)
 		} else {
@@ -178,6 +193,14 @@ func (s *State) recount(r *record) {
 		s.changes++
 	}
 	s.track(r)
+}
+
+// takeRoom counts the amount on the node, and notes if that is more than it offers.
+func (s *State) takeRoom(node string, amount quota.Resources) {
+	s.inv.Take(node, amount)
+	if n := s.inv.Node(node); n != nil && !s.inv.Used(node).Within(n.Offer) {
+		s.terrain++
+	}
 }
 
 // track keeps r among the running as long as it is admitted or holds something.

@@ -13,8 +13,12 @@ import (
 func (p *pass) charged(r *record, ok func(*queue.Workload) bool) quota.Resources {
 	var used quota.Resources
 	name := r.w.Queue
-	for _, x := range p.s.running {
-		if x.queue == name && ok(x.w) && !p.replaced[x] && (x.w != r.w || x.phase == Admitted) {
+	var running []*record
+	if q := p.crewed().byName[name]; q != nil {
+		running = q.all
+	}
+	for _, x := range running {
+		if ok(x.w) && !p.replaced[x] && (x.w != r.w || x.phase == Admitted) {
 			used.Add(x.charge)
 		}
 	}

@@ -137,10 +137,10 @@ func (c *Contest) meet(r *rounds, children []int, a, b int32) int32 {
 // compare orders two claims that come from the siblings ca and cb.
 func (c *Contest) compare(a Claim, ca int, b Claim, cb int) int {
 	return cmp.Or(
-		compareBool(b.Owned, a.Owned),
+		CompareBool(b.Owned, a.Owned),
 		cmp.Compare(c.priority(b.Leaf), c.priority(a.Leaf)),
 		cmp.Compare(c.priority(cb), c.priority(ca)),
-		compareBool(c.idle(a, ca), c.idle(b, cb)),
+		CompareBool(c.idle(a, ca), c.idle(b, cb)),
 		c.ledger.Standing(ca).Compare(c.ledger.Standing(cb)),
 		Compare(a.Workload, b.Workload),
 	)
@@ -151,7 +151,8 @@ func (c *Contest) idle(a Claim, child int) bool {
 	return !a.Owned && c.ledger.Tree().Weight(child) <= 0
 }
 
-func compareBool(a, b bool) int {
+// CompareBool puts false before true.
+func CompareBool(a, b bool) int {
 	switch {
 	case a == b:
 		return 0

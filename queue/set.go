@@ -104,6 +104,14 @@ func (s *Set) Groups(queue string) []*Group {
 	return nil
 }
 
+// Group returns the group that w is in, or nil.
+func (s *Set) Group(w *Workload) *Group {
+	if l := s.lines[w.Queue]; l != nil {
+		return l.byShape[w.Shape()]
+	}
+	return nil
+}
+
 // Queues returns the names of queues in which something waits, sorted.
 func (s *Set) Queues() []string {
 	names := make([]string, 0, len(s.lines))

@@ -299,9 +299,20 @@ func (l *Ledger) Check() []string {
 
 // Clone returns a ledger for the same tree with the same charges and no open trial.
 func (l *Ledger) Clone() *Ledger {
-	c := &Ledger{tree: l.tree, past: l.past, own: make([]Resources, len(l.own)), usage: make([]Resources, len(l.usage)), taken: make([]Resources, len(l.taken))}
-	for id := range l.own {
-		c.own[id], c.usage[id], c.taken[id] = l.own[id].Clone(), l.usage[id].Clone(), l.taken[id].Clone()
+	return &Ledger{tree: l.tree, past: l.past, own: clones(l.own), usage: clones(l.usage), taken: clones(l.taken)}
+}
+
+// clones are copies of all vectors, out of one piece of memory.
+func clones(list []Resources) []Resources {
+	n := 0
+	for _, r := range list {
+		n += len(r)
 	}
-	return c
+	all, out := make(Resources, 0, n), make([]Resources, len(list))
+	for i, r := range list {
+		at := len(all)
+		all = append(all, r...)
+		out[i] = all[at:len(all):len(all)] // one that grows moves away
+	}
+	return out
 }

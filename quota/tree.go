@@ -49,6 +49,7 @@ type Tree struct {
 	nodes   []node
 	ids     map[string]int
 	counted []bool // dimensions that some queue names; the others are not counted
+	heirs   bool   // a queue owns its part by weight
 	all     bool   // a queue lives off its weight in the hardware: everything counts
 }
 
@@ -138,6 +139,9 @@ func (t *Tree) count() {
 			}
 		}
 	}
+	for _, n := range t.nodes[1:] {
+		t.heirs = t.heirs || !n.declared && !n.ghost
+	}
 	for _, c := range t.nodes[Root].children {
 		t.all = t.all || (!t.nodes[c].declared && !t.nodes[c].ghost)
 	}
@@ -145,6 +149,10 @@ func (t *Tree) count() {
 
 // Counts says whether dimension i is counted at all.
 func (t *Tree) Counts(i int) bool { return t.all || i < len(t.counted) && t.counted[i] }
+
+// Heirs says whether any queue owns a part by its weight, which follows the demand.
+// If not, what queues own follows from the hardware alone.
+func (t *Tree) Heirs() bool { return t.heirs }
 
 // ID returns the id of the queue called name.
 func (t *Tree) ID(name string) (int, bool) {
