@@ -46,6 +46,7 @@ var shared struct {
 	sync.Once
 	*plane.Plane
 	client client.Client
+	certs  string
 	stop   func() error
 	err    error
 }
@@ -63,6 +64,9 @@ func TestMain(m *testing.M) {
 		if err := shared.Stop(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
+	}
+	if shared.certs != "" {
+		_ = os.RemoveAll(shared.certs)
 	}
 	os.Exit(code)
 }
@@ -151,13 +155,12 @@ func newManager(ctx context.Context, s *runtime.Scheme) (ctrl.Manager, *webhook.
 	if err := listener.Close(); err != nil {
 		return nil, nil, err
 	}
-	certs, err := os.MkdirTemp("", "sluice-jobs-test-")
-	if err != nil {
+	if shared.certs, err = os.MkdirTemp("", "sluice-jobs-test-"); err != nil {
 		return nil, nil, err
 	}
 	options := webhook.Options{
 		Namespace: "default", Host: "127.0.0.1", Port: port, URL: fmt.Sprintf("https://localhost:%d", port),
-		CertDir: certs, Rotate: true, ServiceName: "unused", ServicePort: 443,
+		CertDir: shared.certs, Rotate: true, ServiceName: "unused", ServicePort: 443,
 		Frameworks: frameworks, Kinds: inHouse(), ExcludedNamespaces: []string{"kube-system"},
 	}
 	mgr, err := ctrl.NewManager(shared.Config, ctrl.Options{

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -131,20 +132,59 @@ func (p *Plane) Install(ctx context.Context, files ...string) error {
 		}
 	}
 	for _, name := range names {
-		for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-			crd := &apiextensionsv1.CustomResourceDefinition{}
-			if err := c.Get(ctx, client.ObjectKey{Name: name}, crd); err != nil {
-				return err
-			}
-			if established(crd) {
-				break
-			}
-			if time.Now().After(deadline) {
-				return fmt.Errorf("CRD %s is not established: %+v", name, crd.Status.Conditions)
-			}
+		if err := p.served(ctx, c, name); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// served waits until the API server accepts objects of the CRD and names it among
+// what it serves, which comes a moment later.
+func (p *Plane) served(ctx context.Context, c client.Client, name string) error {
+	d, err := discovery.NewDiscoveryClientForConfig(p.Config)
+	if err != nil {
+		return err
+	}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := c.Get(ctx, client.ObjectKey{Name: name}, crd); err != nil {
+			return err
+		}
+		if established(crd) && discovered(d, crd) {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("CRD %s is not served: %+v", name, crd.Status.Conditions)
+		}
+	}
+}
+
+// discovered says that every served version is among the groups and among the
+// resources, which are two lists of the API server.
+func discovered(d discovery.DiscoveryInterface, crd *apiextensionsv1.CustomResourceDefinition) bool {
+	groups, lists, err := d.ServerGroupsAndResources()
+	if err != nil {
+		return false
+	}
+	for _, v := range crd.Spec.Versions {
+		version := crd.Spec.Group + "/" + v.Name
+		inGroups, inLists := !v.Served, !v.Served
+		for _, g := range groups {
+			for _, known := range g.Versions {
+				inGroups = inGroups || known.GroupVersion == version
+			}
+		}
+		for _, l := range lists {
+			for _, r := range l.APIResources {
+				inLists = inLists || l.GroupVersion == version && r.Name == crd.Spec.Names.Plural
+			}
+		}
+		if !inGroups || !inLists {
+			return false
+		}
+	}
+	return true
 }
 
 func established(crd *apiextensionsv1.CustomResourceDefinition) bool {
