@@ -47,6 +47,7 @@ var shared struct {
 	*plane.Plane
 	client client.Client
 	certs  string
+	worlds int
 	stop   func() error
 	err    error
 }
@@ -87,7 +88,8 @@ func newWorld(t *testing.T) *world {
 	if shared.err != nil {
 		t.Fatal(shared.err)
 	}
-	w := &world{T: t, Client: shared.client, ns: "t-" + strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name()))}
+	shared.worlds++ // a test that is run twice finds nothing of its first run
+	w := &world{T: t, Client: shared.client, ns: fmt.Sprintf("t-%d-%s", shared.worlds, strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name())))}
 	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.ns}})
 	w.create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "default"}})
 	return w
