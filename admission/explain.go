@@ -245,7 +245,11 @@ func (p *pass) staticOf(r *record, leaf int, f *queue.Flavor) Reason {
 	case gang.Fits(p.s.empty.sound, spec, sizes):
 		return tell(Hardware, p.s.empty.asis, spec)
 	case p.s.empty.recut != nil && gang.Fits(p.s.empty.recut, spec, sizes):
-		return tell(Layout, p.s.empty.sound, spec)
+		why := tell(Layout, p.s.empty.sound, spec)
+		if plan, short := gang.Place(p.s.empty.recut, spec, sizes); short == nil {
+			why.Places.Recut = plan.Nodes()
+		}
+		return why
 	case gang.Fits(p.s.empty.loose, anywhere, sizes):
 		return tell(Labels, p.s.empty.sound, spec)
 	default:

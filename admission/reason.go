@@ -65,6 +65,9 @@ type Places struct {
 	Level    string
 	Excluded []gang.Exclusion
 	Cut      bool // the search ended at its bound
+	// Recut are nodes that would hold the gang together if cards of theirs were cut or
+	// shared otherwise.
+	Recut []string
 }
 
 // Verdict is the reason why a workload waits.

@@ -140,6 +140,9 @@ func (s *State) writePlaces(b *strings.Builder, code Code, p *Places) {
 		}
 		fmt.Fprintf(b, "; %s %s", list(e.Nodes, 4), s.exclusion(p, e))
 	}
+	if len(p.Recut) > 0 {
+		fmt.Fprintf(b, "; cut or shared otherwise, the cards of %s would hold it", list(p.Recut, 4))
+	}
 	if p.Cut {
 		b.WriteString("; the search ended at its bound")
 	}
