@@ -28,7 +28,9 @@ type catalog struct {
 	namespaces    map[string]labels.Set
 	parts         map[corev1.ResourceName]int64 // of a card, in thousandths, that a device is
 
-	told   map[string]*queue.Queue // by the core's name
+	told     map[string]*queue.Queue // by the core's name
+	nodeless bool                    // there are no nodes
+
 	faults map[object]*fault
 	dirty  bool
 	plain  int // dimensions of pods when the queues were worked out last

@@ -45,6 +45,9 @@ func (r *reader) admission(wl *kueue.Workload) (a *admission.Admission, resolved
 func (r *reader) setPlan(ps *kueue.PodSetAssignment) (set gang.SetPlan, resolved bool) {
 	set.Name = string(ps.Name)
 	ta := ps.TopologyAssignment
+	if r.catalog.nodeless && ta == nil && ps.Count != nil && *ps.Count > 0 {
+		set.Slots = []gang.Slot{{Node: anywhere, Count: int(*ps.Count)}}
+	}
 	if ta == nil || !utiltas.IsLowestLevelHostname(ta.Levels) {
 		return set, true
 	}
@@ -91,6 +94,10 @@ func assignment(a *admission.Admission, ps *kueue.PodSet, set gang.SetPlan, cq *
 	var domains []utiltas.TopologyDomainAssignment
 	count := int32(0)
 	for _, slot := range set.Slots {
+		if slot.Node == anywhere {
+			count += int32(slot.Count)
+			continue
+		}
 		value, ok := host(slot.Node)
 		if !ok {
 			return kueue.PodSetAssignment{}, false
@@ -119,7 +126,7 @@ func assignment(a *admission.Admission, ps *kueue.PodSet, set gang.SetPlan, cq *
 	if named {
 		psa.Flavors = assigned(cq, cmp.Or(a.Flavor, DefaultFlavor), asked)
 	}
-	if count > 0 {
+	if len(domains) > 0 {
 		psa.TopologyAssignment = utiltas.V1Beta2From(&utiltas.TopologyAssignment{Levels: []string{hostname}, Domains: domains})
 	}
 	return psa, true

@@ -227,12 +227,23 @@ func (c *catalog) combine(space *quota.Space, groups []kueue.ResourceGroup) (lis
 					rf = &kueue.ResourceFlavor{}
 					rf.Name = string(f.Name)
 				}
-				next = append(next, extend(space, have, rf, g.CoveredResources))
+				next = append(next, extend(space, have, c.placing(rf), g.CoveredResources))
 			}
 		}
 		list = next
 	}
 	return list, bad
+}
+
+// placing is the flavor, without what it asks of nodes if there are none that it has
+// to wait for.
+func (c *catalog) placing(rf *kueue.ResourceFlavor) *kueue.ResourceFlavor {
+	if !c.nodeless || rf.Spec.TopologyName != nil {
+		return rf
+	}
+	free := rf.DeepCopy()
+	free.Spec.NodeLabels = nil
+	return free
 }
 
 // extend is the combination have with one more flavor, for the resources covered.

@@ -163,7 +163,7 @@ func (r *reader) spec(wl *kueue.Workload, s *gang.Spec, a *admission.Admission) 
 			note("pod set %s: %s", ps.Name, p)
 		}
 		if a != nil {
-			out.shrink(planned(a, out.Name))
+			out.shrink(admittedSize(wl, a, out.Name))
 		}
 		s.PodSets = append(s.PodSets, out.PodSet)
 	}
@@ -178,6 +178,17 @@ type podSet struct{ gang.PodSet }
 func (p *podSet) shrink(count int) {
 	p.Count = min(p.Count, count)
 	p.Min = min(p.Min, p.Count)
+}
+
+// admittedSize is how many pods of the set were admitted: what the admission says, and
+// where it does not say, the places that it has for them.
+func admittedSize(wl *kueue.Workload, a *admission.Admission, name string) int {
+	for i := range wl.Status.Admission.PodSetAssignments {
+		if ps := &wl.Status.Admission.PodSetAssignments[i]; string(ps.Name) == name && ps.Count != nil {
+			return int(*ps.Count)
+		}
+	}
+	return planned(a, name)
 }
 
 // planned is how many pods of the set the admission has places for.
@@ -214,12 +225,19 @@ func (r *reader) podSet(ps *kueue.PodSet) (out podSet, problems []string) {
 	request.Set(quota.Pods, 1)
 	out.Request = request
 	out.Filter = filter(spec)
+	free := r.catalog.nodeless && (ps.TopologyRequest == nil || ps.TopologyRequest.Required == nil)
+	if free {
+		out.Filter = gang.Filter{}
+	}
 	var unsupported string
 	var odd string
 	if out.Sharing, odd = sharingOf(&ps.Template.ObjectMeta); odd != "" {
 		problems = append(problems, odd)
 	}
 	out.Level, unsupported = level(ps.TopologyRequest)
+	if free {
+		out.Level = gang.Level{}
+	}
 	if unsupported == "" {
 		unsupported = unplannable(spec)
 	}

@@ -36,6 +36,8 @@ func (r *runner) ingest(ctx context.Context, list []news) {
 		r.sawNode(list[at].name, as[*corev1.Node](list[at].now), anew)
 	}
 	r.convertNodes(r.agents.due(r.clock.Now()))
+	r.settleNodeless(anew)
+	r.refreshQueues(anew)
 	for ; at < len(list) && list[at].kind == workloadKind; at++ {
 		key := list[at].key()
 		delete(anew, key)
@@ -48,6 +50,7 @@ func (r *runner) ingest(ctx context.Context, list []news) {
 	// What was just read may have brought resources that no queue knew of.
 	clear(anew)
 	r.refreshQueues(anew)
+	r.settleNodeless(anew)
 	r.convertAnew(ctx, anew)
 	r.forgetEnded()
 	if len(list) > 0 {

@@ -37,15 +37,21 @@ func (r *runner) release(ctx context.Context, p *admission.Release) (uint64, err
 // releasePatch is a JSON merge patch. Lists are replaced whole by it, so they are
 // sent whole, with what others put there.
 func releasePatch(pod *corev1.Pod, p *admission.Release) ([]byte, error) {
-	terms, err := pinned(pod, p.Node)
-	if err != nil {
-		return nil, err
-	}
 	gates := []corev1.PodSchedulingGate{}
 	for _, g := range pod.Spec.SchedulingGates {
 		if g.Name != gate {
 			gates = append(gates, g)
 		}
+	}
+	if p.Node == anywhere { // any node will do, once there is one
+		return json.Marshal(map[string]any{
+			"metadata": map[string]any{"uid": p.UID, "annotations": map[string]string{StampAnnotation: strconv.FormatInt(p.Stamp, 10)}},
+			"spec":     map[string]any{"schedulingGates": gates},
+		})
+	}
+	terms, err := pinned(pod, p.Node)
+	if err != nil {
+		return nil, err
 	}
 	return json.Marshal(map[string]any{
 		"metadata": map[string]any{

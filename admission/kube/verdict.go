@@ -22,7 +22,7 @@ import (
 
 const (
 	// numbersEvery is how often the numbers of an unchanged reason are written.
-	numbersEvery = 30 * time.Second
+	numbersEvery = 10 * time.Second
 	// numbersFor is for how many workloads of a queue, from its head, they are.
 	numbersFor = 20
 )

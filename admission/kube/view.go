@@ -20,6 +20,7 @@ type view struct {
 	podUIDs   map[string]types.UID // by namespace/name
 	nodes     map[string]*knownNode
 	agents    *agents
+	offered   int // plain dimensions of which anywhere was told
 
 	// Indexes, by key of the Workload.
 	byLocalQueue map[string]map[string]bool         // by namespace/name of the LocalQueue

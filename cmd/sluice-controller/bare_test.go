@@ -161,7 +161,6 @@ func TestBareAPIServer(t *testing.T) {
 	})
 
 	t.Run("quota alone admits where there is no node", func(t *testing.T) {
-		t.Skip("admission/kube plans every pod onto a node, so nothing is admitted where there is none")
 		eventually(t, "one of two fits", func() error {
 			var list kueue.WorkloadList
 			if err := c.List(t.Context(), &list); err != nil {
