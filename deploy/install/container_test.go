@@ -55,11 +55,7 @@ func (o *output) String() string {
 // controllerProgram is the controller without any C library, as it is in the image.
 // The image's other flags would have every package compiled once more.
 var controllerProgram = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "sluice-program-")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "sluice-controller")
+	path := filepath.Join(thePlane.tmp, "sluice-controller")
 	compile := exec.Command("go", "build", "-o", path, "./cmd/sluice-controller")
 	compile.Dir = root
 	compile.Env = append(os.Environ(), "CGO_ENABLED=0")

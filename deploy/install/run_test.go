@@ -47,7 +47,7 @@ var ways = []way{
 			p.apply(t, []*unstructured.Unstructured{{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{
 				"name": namespace, "labels": map[string]any{"pod-security.kubernetes.io/enforce": "restricted"},
 			}}}})
-			p.helm(t, "install", release, chart, "--namespace", namespace, "--set-json", "config="+encode(t, config))
+			p.helm(t, "install", release, chart, "--take-ownership", "--namespace", namespace, "--set-json", "config="+encode(t, config))
 		},
 		uninstall: func(t *testing.T, p *plane, _ map[string]any) {
 			p.helm(t, "uninstall", release, "--namespace", namespace, "--wait")
@@ -151,6 +151,7 @@ func TestInstall(t *testing.T) {
 	for _, w := range ways {
 		t.Run(w.name, func(t *testing.T) {
 			p := onPlane(t)
+			p.cleanUp(t) // what an earlier test may have left
 			settings := ports(t)
 			w.install(t, p, settings)
 			installed := true
@@ -265,7 +266,7 @@ func (p *plane) nothingLeft(t *testing.T, installed []*unstructured.Unstructured
 	}
 }
 
-// cleanUp removes everything, whatever the test left.
+// cleanUp removes what the test left, but for the CRDs: those outlive sluice anyway.
 func (p *plane) cleanUp(t *testing.T) {
 	ctx := context.Background()
 	for _, o := range []client.Object{
@@ -280,18 +281,6 @@ func (p *plane) cleanUp(t *testing.T) {
 		if err := client.IgnoreNotFound(p.Delete(ctx, o)); err != nil {
 			t.Error(err)
 		}
-	}
-	var crds apiextensionsv1.CustomResourceDefinitionList
-	if err := p.List(ctx, &crds); err != nil {
-		t.Error(err)
-	}
-	for i := range crds.Items {
-		if err := client.IgnoreNotFound(p.Delete(ctx, &crds.Items[i])); err != nil {
-			t.Error(err)
-		}
-	}
-	for i := range crds.Items {
-		p.gone(t, &crds.Items[i])
 	}
 	for _, ns := range []string{namespace, "sluice-agents"} {
 		p.gone(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})
