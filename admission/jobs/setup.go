@@ -28,6 +28,8 @@ type Options struct {
 	Kinds []Kind
 	// ExcludedNamespaces are left alone whatever their objects are labelled.
 	ExcludedNamespaces []string
+	// CopyLabels are further labels of jobs that their Workloads get.
+	CopyLabels []string
 	// Ready is closed once the webhooks are in place. Until then no integration
 	// acts: each of its writes to a labelled object would be refused. Nil means
 	// that there are no webhooks to wait for.
@@ -118,7 +120,7 @@ func (o Options) framework(mgr ctrl.Manager) ([]jobframework.Option, error) {
 	return []jobframework.Option{
 		jobframework.WithEnabledFrameworks(enabled),
 		jobframework.WithManagerName("sluice"),
-		jobframework.WithLabelKeysToCopy([]string{PreemptibleLabel}),
+		jobframework.WithLabelKeysToCopy(append([]string{PreemptibleLabel}, o.CopyLabels...)),
 		jobframework.WithManagedJobsNamespaceSelector(namespaces),
 		jobframework.WithCache(cache),
 		jobframework.WithQueues(queues),

@@ -127,6 +127,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, settings config.Configuration)
 		Frameworks:         settings.Integrations.Frameworks,
 		Kinds:              jobKinds(settings.Integrations.Kinds),
 		ExcludedNamespaces: excludedNamespaces(settings),
+		CopyLabels:         []string{settings.Policy.UserKey},
 		Ready:              ready,
 	}); err != nil {
 		return fmt.Errorf("set up job integrations: %w", err)
@@ -160,6 +161,7 @@ func webhookOptions(settings config.Configuration) webhook.Options {
 	return webhook.Options{
 		Namespace: settings.Namespace, Host: w.Host, Port: w.Port, CertDir: w.CertDir,
 		Rotate: w.RotateCertificates, URL: w.URL, ServiceName: w.Service.Name, ServicePort: w.Service.Port,
+		Submit: settings.Submit != config.SubmitSilent, Refuse: settings.Submit == config.SubmitRefuse,
 		Frameworks: settings.Integrations.Frameworks, Kinds: jobKinds(settings.Integrations.Kinds),
 		ExcludedNamespaces: excludedNamespaces(settings),
 	}

@@ -152,6 +152,8 @@ func (o Options) mutating() []hook {
 //   - Updates of pods: open on failure. A network plugin writes its result on
 //     the pod, the Job controller takes its finalizer off; a gang that was
 //     admitted must be able to start and end without us.
+//   - Jobs and pods as they are submitted, for what can be known of devices: open on
+//     failure, since it is advice.
 //   - Queues and flavors: open on failure. A typing error is told to the person
 //     who makes it; whatever slips through is found again when the object is
 //     converted. Workloads are left out: the integrations make them, the CRD's
@@ -178,6 +180,15 @@ func (o Options) validating() []hook {
 		created.name, created.operations, created.failure = "vpod.jobs.sluice.dev", create, arv1.Fail
 		updated.name, updated.operations, updated.failure = "vpodupdate.jobs.sluice.dev", []arv1.OperationType{arv1.Update}, arv1.Ignore
 		hooks = append(hooks, created, updated)
+	}
+	if o.Submit {
+		for _, at := range []hook{
+			{name: "submitjob.jobs.sluice.dev", group: "batch", version: "v1", resource: "jobs"},
+			{name: "submitpod.jobs.sluice.dev", version: "v1", resource: "pods"},
+		} {
+			at.path, at.scope, at.operations, at.failure = submitPath, arv1.NamespacedScope, create, arv1.Ignore
+			hooks = append(hooks, at)
+		}
 	}
 	for _, kind := range []struct{ singular, plural string }{
 		{"clusterqueue", "clusterqueues"},

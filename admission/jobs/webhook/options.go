@@ -42,6 +42,9 @@ type Options struct {
 	Frameworks []string
 	// Kinds are further kinds, enabled as well.
 	Kinds []jobs.Kind
+	// Submit tells submitters what can be known of the devices that they ask for;
+	// Refuse refuses what can never start.
+	Submit, Refuse bool
 	// ExcludedNamespaces are never asked about.
 	ExcludedNamespaces []string
 }

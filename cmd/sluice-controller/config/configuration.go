@@ -27,6 +27,9 @@ type Configuration struct {
 	Journal        Journal        `yaml:"journal"`
 	LeaderElection LeaderElection `yaml:"leaderElection"`
 	Client         Client         `yaml:"client"`
+	// Submit is what becomes of what can be known at submit, of the devices that pods
+	// ask for.
+	Submit Submit `yaml:"submit"`
 	// LabelPolicies are labels that nodes should have.
 	LabelPolicies []LabelPolicy `yaml:"labelPolicies"`
 	Metrics       Metrics       `yaml:"metrics"`
@@ -66,6 +69,17 @@ type Policy struct {
 	// the user it counts for.
 	UserKey string `yaml:"userKey"`
 }
+
+// Submit is what is done about pods that ask for devices in a way in which they can
+// never start, or will disappoint.
+type Submit string
+
+// The values of Submit.
+const (
+	SubmitWarn   Submit = "warn"   // say so
+	SubmitRefuse Submit = "refuse" // refuse what can never start, and say the rest
+	SubmitSilent Submit = "silent" // nothing
+)
 
 // LabelPolicy says which labels the nodes with other labels should have.
 type LabelPolicy struct {
@@ -191,6 +205,7 @@ func Default() Configuration {
 		APIVersion: APIVersion,
 		Kind:       Kind,
 		Namespace:  "sluice-system",
+		Submit:     SubmitWarn,
 		Policy: Policy{
 			ReserveAfter:   2 * time.Minute,
 			RecoveryWindow: time.Minute,

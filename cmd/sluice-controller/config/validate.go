@@ -71,6 +71,9 @@ func (c Configuration) validate(name string, root *yaml.Node) error {
 		r.refuse("namespace", "empty, want the namespace that sluice lives in")
 	}
 	r.policy(c.Policy)
+	if !slices.Contains([]Submit{SubmitWarn, SubmitRefuse, SubmitSilent}, c.Submit) {
+		r.refuse("submit", "%q, want %s, %s or %s", c.Submit, SubmitWarn, SubmitRefuse, SubmitSilent)
+	}
 	r.labelPolicies(c.LabelPolicies)
 	r.integrations(c.Integrations)
 	r.webhook(c.Webhook)
