@@ -27,6 +27,9 @@ const (
 	// lookEvery is how often an agent looks at its cards. A change of them that makes
 	// no event is seen after so long.
 	lookEvery = time.Second
+	// openEvery is the longest pause before an agent opens the driver anew for a card that
+	// was lost. Real agents wait longer.
+	openEvery = 2 * time.Second
 	// version is what the agents say of themselves.
 	version = "fleet"
 )
@@ -77,7 +80,7 @@ func (h *Host) run(ctx context.Context, config *rest.Config) {
 	_ = h.start()
 	h.mu.Unlock()
 	// The plugin looks at the cards itself, so that it goes on if the agent is silent.
-	probe := nvml.New(h.cards.Library(), nvml.Options{Node: h.Node, Root: h.cards.Files(), Interval: lookEvery, Between: lookEvery / 4})
+	probe := nvml.New(h.cards.Library(), nvml.Options{Node: h.Node, Root: h.cards.Files(), Interval: lookEvery, Between: lookEvery / 4, RetryMost: openEvery})
 	_ = probe.Run(ctx, func(r *nodeagent.Report) { h.claims.saw(publish.Convert(h.seen(r))) })
 }
 
@@ -92,7 +95,7 @@ func (h *Host) agent(ctx context.Context, config *rest.Config) {
 	}
 	publisher := publish.New(publish.Node{Client: c, Name: h.Node}, publish.Options{Log: h.log, RetryMost: retryMost})
 	parts.Go(func() { publisher.Run(ctx) })
-	probe := nvml.New(h.cards.Library(), nvml.Options{Node: h.Node, Root: h.cards.Files(), Interval: lookEvery, Between: lookEvery / 4})
+	probe := nvml.New(h.cards.Library(), nvml.Options{Node: h.Node, Root: h.cards.Files(), Interval: lookEvery, Between: lookEvery / 4, RetryMost: openEvery})
 	_ = probe.Run(ctx, func(r *nodeagent.Report) { publisher.See(h.seen(r)) })
 }
 
