@@ -48,11 +48,11 @@ func (s *State) headline(r Reason) string {
 			return s.bound(r.Bound)
 		}
 	case Preempting:
-		return fmt.Sprintf("%s %s for it", list(r.Names, 4), plural(len(r.Names), "stops", "stop"))
+		return fmt.Sprintf("%s %s for it", list(r.Names), plural(len(r.Names), "stops", "stop"))
 	case Behind:
 		text := "an earlier claim is first"
 		if len(r.Names) > 0 {
-			text = list(r.Names, 4) + " is first"
+			text = list(r.Names) + " is first"
 		}
 		if !r.Until.IsZero() {
 			text += ", with room kept from " + r.Until.UTC().Format(time.RFC3339)
@@ -138,10 +138,10 @@ func (s *State) writePlaces(b *strings.Builder, code Code, p *Places) {
 			fmt.Fprintf(b, "; %d more reasons on other nodes", len(excluded)-i)
 			break
 		}
-		fmt.Fprintf(b, "; %s %s", list(e.Nodes, 4), s.exclusion(p, e))
+		fmt.Fprintf(b, "; %s %s", list(e.Nodes), s.exclusion(p, e))
 	}
 	if len(p.Recut) > 0 {
-		fmt.Fprintf(b, "; cut or shared otherwise, the cards of %s would hold it", list(p.Recut, 4))
+		fmt.Fprintf(b, "; cut or shared otherwise, the cards of %s would hold it", list(p.Recut))
 	}
 	if p.Cut {
 		b.WriteString("; the search ended at its bound")
@@ -171,7 +171,7 @@ func Telling(code Code, excluded []gang.Exclusion) []gang.Exclusion {
 		same := &out[i]
 		same.Nodes = slices.Concat(same.Nodes, e.Nodes)
 		same.Free, same.Most = quota.Sum(same.Free, e.Free), max(same.Most, e.Most)
-		same.Objection = &gang.Objection{Wants: o.Wants, Has: list(others[o.Wants], 4)}
+		same.Objection = &gang.Objection{Wants: o.Wants, Has: list(others[o.Wants])}
 	}
 	slices.SortStableFunc(out, func(a, b gang.Exclusion) int { return beside(code, &a) - beside(code, &b) })
 	return out
@@ -179,19 +179,10 @@ func Telling(code Code, excluded []gang.Exclusion) []gang.Exclusion {
 
 // beside is 0 if the exclusion is what the code is about, else 1.
 func beside(code Code, e *gang.Exclusion) int {
-	about := true
-	switch code {
-	case Labels:
-		about = e.Objection != nil
-	case Layout:
-		about = e.Cards != ""
-	case Hardware:
-		about = e.Outage != nil
+	if code == Labels && e.Objection == nil || code == Layout && e.Cards == "" || code == Hardware && e.Outage == nil {
+		return 1
 	}
-	if about {
-		return 0
-	}
-	return 1
+	return 0
 }
 
 func (s *State) exclusion(p *Places, e gang.Exclusion) string {
@@ -275,8 +266,9 @@ func Quantity(resource string, v int64) string {
 // cards where a queue counts parts of them.
 func thousandths(resource string) bool { return resource == "cpu" || resource == quota.Cards }
 
-// list writes at most most names and how many are left out.
-func list(names []string, most int) string {
+// list writes the first names and how many are left out.
+func list(names []string) string {
+	const most = 4
 	if len(names) <= most {
 		return strings.Join(names, ", ")
 	}

@@ -21,61 +21,61 @@ import (
 
 const model = "NVIDIA A100-SXM4-40GB"
 
-// report is an agent's word: n cards that can be cut, in order and whole.
-func report(n int) v1alpha1.Report {
+// report is an agent's word: eight cards that can be cut, in order and whole.
+func report() v1alpha1.Report {
 	r := v1alpha1.Report{
-		State: v1alpha1.Ready, Summary: v1alpha1.Summary{Cards: fmt.Sprintf("%d/%d", n, n), Taken: "0/0"}, Changed: metav1.Now(),
+		State: v1alpha1.Ready, Summary: v1alpha1.Summary{Cards: "8/8", Taken: "0/0"}, Changed: metav1.Now(),
 		Models: []v1alpha1.Model{{Name: model, Units: 8, Profiles: []v1alpha1.Profile{
 			{Name: "1g.5gb", Compute: 1, Size: 1, Starts: []int32{0, 1, 2, 3, 4, 5, 6}}, {Name: "3g.20gb", Compute: 3, Size: 4, Starts: []int32{0, 4}},
 		}}},
 		Sharing: v1alpha1.Sharing{MIGStrategy: v1alpha1.MIGMixed},
 	}
-	for i := range n {
+	for i := range 8 {
 		r.Cards = append(r.Cards, v1alpha1.Card{Index: int32(i), UUID: fmt.Sprintf("GPU-%d", i), Model: model})
 	}
 	return r
 }
 
-// reports has the agent of the node say so, and be there.
-func (w *world) reports(node string, with func(*v1alpha1.Report)) {
+// reports has the agent of n0 say so, and be there.
+func (w *world) reports(with func(*v1alpha1.Report)) {
 	w.t.Helper()
-	inv := &v1alpha1.SliceInventory{ObjectMeta: metav1.ObjectMeta{Name: node}}
+	inv := &v1alpha1.SliceInventory{ObjectMeta: metav1.ObjectMeta{Name: "n0"}}
 	if get(w, inv) == nil {
-		inv = &v1alpha1.SliceInventory{ObjectMeta: metav1.ObjectMeta{Name: node}, Report: report(8)}
+		inv = &v1alpha1.SliceInventory{ObjectMeta: metav1.ObjectMeta{Name: "n0"}, Report: report()}
 		with(&inv.Report)
 		w.create(inv)
 	} else {
-		r := report(8)
+		r := report()
 		with(&r)
 		change(w, inv, func(inv *v1alpha1.SliceInventory) { inv.Report = r })
 	}
-	w.beats(node)
+	w.beats()
 }
 
-// beats has the agent of the node be heard for the next hour.
-func (w *world) beats(node string) {
+// beats has the agent of n0 be heard for the next hour.
+func (w *world) beats() {
 	w.t.Helper()
 	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.HeartbeatNamespace}})
 	w.create(&coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.HeartbeatNamespace, Name: node},
+		ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.HeartbeatNamespace, Name: "n0"},
 		Spec:       coordinationv1.LeaseSpec{RenewTime: ptr.To(metav1.NowMicro()), LeaseDurationSeconds: ptr.To[int32](3600)},
 	})
 }
 
-// drift is what is said of the node and its cards.
-func (w *world) drift(node string) *metav1.Condition {
+// drift is what is said of n0 and its cards.
+func (w *world) drift() *metav1.Condition {
 	w.t.Helper()
-	inv := get(w, &v1alpha1.SliceInventory{ObjectMeta: metav1.ObjectMeta{Name: node}})
+	inv := get(w, &v1alpha1.SliceInventory{ObjectMeta: metav1.ObjectMeta{Name: "n0"}})
 	if inv == nil {
 		return nil
 	}
 	return apimeta.FindStatusCondition(inv.Status.Conditions, kube.DriftCondition)
 }
 
-func (w *world) drifts(node, reason string, says ...string) {
+func (w *world) drifts(reason string, says ...string) {
 	w.t.Helper()
-	w.eventually("drift of "+node, func() string {
-		c := w.drift(node)
+	w.eventually("drift of n0", func() string {
+		c := w.drift()
 		if c == nil {
 			return "nothing is said"
 		}
@@ -96,30 +96,30 @@ func (w *world) drifts(node, reason string, says ...string) {
 func TestLostCard(t *testing.T) {
 	w := newWorld(t, node("n0", 8))
 	w.queues(8)
-	w.reports("n0", func(r *v1alpha1.Report) { r.Cards[3].Out, r.State = v1alpha1.Lost, v1alpha1.Degraded })
-	w.drifts("n0", "Allocatable", "the node offers 8, its cards are 7", "card 3 is lost")
+	w.reports(func(r *v1alpha1.Report) { r.Cards[3].Out, r.State = v1alpha1.Lost, v1alpha1.Degraded })
+	w.drifts("Allocatable", "the node offers 8, its cards are 7", "card 3 is lost")
 	wl := w.workload("train", 1, 8)
 	w.create(wl)
 	if text := w.waits(wl, "Hardware"); !strings.Contains(text, "card 3") {
 		t.Errorf("the card is not named: %s", text)
 	}
-	w.reports("n0", func(*v1alpha1.Report) {})
+	w.reports(func(*v1alpha1.Report) {})
 	w.admitted(wl)
-	w.drifts("n0", "InStep")
+	w.drifts("InStep")
 }
 
 // What a silent agent said last is no room, until it is heard again.
 func TestSilentAgent(t *testing.T) {
 	w := newWorld(t, node("n0", 8))
 	w.queues(8)
-	w.create(&v1alpha1.SliceInventory{ObjectMeta: metav1.ObjectMeta{Name: "n0"}, Report: report(8)})
-	w.drifts("n0", "Silent")
+	w.create(&v1alpha1.SliceInventory{ObjectMeta: metav1.ObjectMeta{Name: "n0"}, Report: report()})
+	w.drifts("Silent")
 	wl := w.workload("train", 1, 8)
 	w.create(wl)
 	if text := w.waits(wl, "Hardware"); !strings.Contains(text, "its agent reports nothing") {
 		t.Errorf("says %s", text)
 	}
-	w.beats("n0")
+	w.beats()
 	w.admitted(wl)
 }
 
@@ -130,9 +130,9 @@ func TestAgentFallsSilent(t *testing.T) {
 	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.HeartbeatNamespace}}, &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.HeartbeatNamespace, Name: "n0"},
 		Spec:       coordinationv1.LeaseSpec{RenewTime: ptr.To(metav1.NowMicro()), LeaseDurationSeconds: ptr.To[int32](2)},
-	}, &v1alpha1.SliceInventory{ObjectMeta: metav1.ObjectMeta{Name: "n0"}, Report: report(8)})
-	w.drifts("n0", "InStep")
-	w.drifts("n0", "Silent")
+	}, &v1alpha1.SliceInventory{ObjectMeta: metav1.ObjectMeta{Name: "n0"}, Report: report()})
+	w.drifts("InStep")
+	w.drifts("Silent")
 }
 
 // A label of feature discovery that is lost is named with its value, with the command
@@ -142,7 +142,7 @@ func TestLostLabel(t *testing.T) {
 	other.Labels[v1alpha1.LabelProduct] = "NVIDIA-A10"
 	w := newWorld(t, node("n0", 8), other)
 	w.queues(16)
-	w.reports("n0", func(*v1alpha1.Report) {})
+	w.reports(func(*v1alpha1.Report) {})
 	wl := w.workload("train", 1, 8, func(wl *kueue.Workload) {
 		wl.Spec.PodSets[0].Template.Spec.NodeSelector = map[string]string{v1alpha1.LabelProduct: "NVIDIA-A100-SXM4-40GB"}
 	})
@@ -151,7 +151,7 @@ func TestLostLabel(t *testing.T) {
 		t.Errorf("the label is not named: %s", text)
 	}
 	mend := "kubectl label node n0 nvidia.com/gpu.product=NVIDIA-A100-SXM4-40GB --overwrite"
-	w.drifts("n0", "Labels", "label nvidia.com/gpu.product is missing, should be NVIDIA-A100-SXM4-40GB", mend)
+	w.drifts("Labels", "label nvidia.com/gpu.product is missing, should be NVIDIA-A100-SXM4-40GB", mend)
 	change(w, node("n0", 8), func(n *corev1.Node) { n.Labels[v1alpha1.LabelProduct] = "NVIDIA-A100-SXM4-40GB" })
 	w.admitted(wl)
 }
@@ -161,7 +161,7 @@ func TestSlices(t *testing.T) {
 	n := node("n0", 8)
 	w := newWorld(t, n)
 	w.create(volcanoQueue("slices", "8"), w.localQueue("main", "slices"))
-	w.reports("n0", func(r *v1alpha1.Report) {
+	w.reports(func(r *v1alpha1.Report) {
 		r.Cards[0].MIG = &v1alpha1.MIGMode{Current: true, Pending: true}
 		r.Cards[0].Instances = []v1alpha1.Instance{{ID: 1, Profile: "3g.20gb", Start: ptr.To[int32](0), Size: 4, Devices: []v1alpha1.MIGDevice{{}}}}
 	})
@@ -179,7 +179,7 @@ func TestSlices(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.admitted(wl)
-	w.drifts("n0", "InStep")
+	w.drifts("InStep")
 }
 
 // Slices are charged as parts of cards to a queue that counts cards.

@@ -73,12 +73,16 @@ func TestCards(t *testing.T) {
 		},
 		"slices of an earlier cut": {func(*v1alpha1.Report) {}, nil, "gpu=2,mig-1g.5gb=7", false, "gpu=2 mig-1g.5gb=0"},
 		"being cut": {
-			func(r *v1alpha1.Report) { cut(&r.Cards[0], "1g.5gb") }, map[string]string{v1alpha1.LabelMIGState: "pending"}, "gpu=1,mig-1g.5gb=1", false,
+			func(r *v1alpha1.Report) { cut(&r.Cards[0], "1g.5gb") },
+			map[string]string{v1alpha1.LabelMIGState: "pending"},
+			"gpu=1,mig-1g.5gb=1", false,
 			"gpu=0 mig-1g.5gb=0; repartitioning (cards 0, 1)",
 		},
 		"a cut that failed": {func(*v1alpha1.Report) {}, map[string]string{v1alpha1.LabelMIGState: "failed"}, "gpu=2", false, "gpu=0; repartitionFailed (cards 0, 1)"},
 		"the plugin is paused": {
-			func(*v1alpha1.Report) {}, map[string]string{v1alpha1.LabelMIGState: "success", v1alpha1.LabelPluginPaused: v1alpha1.PausedForMIG}, "gpu=2", false,
+			func(*v1alpha1.Report) {},
+			map[string]string{v1alpha1.LabelMIGState: "success", v1alpha1.LabelPluginPaused: v1alpha1.PausedForMIG},
+			"gpu=2", false,
 			"gpu=0; pluginPaused (cards 0, 1)",
 		},
 		"time slices":    {func(r *v1alpha1.Report) { shared(r, 4, false) }, nil, "gpu=8", false, "gpu=8"},

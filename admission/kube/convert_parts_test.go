@@ -18,8 +18,11 @@ import (
 func TestPartsOf(t *testing.T) {
 	r := a100(1)
 	r.Models[0].Profiles = []v1alpha1.Profile{
-		{Name: "1g.5gb", Compute: 1, Size: 1}, {Name: "1g.10gb", Compute: 1, Size: 2}, {Name: "2g.10gb", Compute: 2, Size: 2},
-		{Name: "3g.20gb", Compute: 3, Size: 4}, {Name: "7g.40gb", Compute: 7, Size: 8},
+		{Name: "1g.5gb", Compute: 1, Size: 1},
+		{Name: "1g.10gb", Compute: 1, Size: 2},
+		{Name: "2g.10gb", Compute: 2, Size: 2},
+		{Name: "3g.20gb", Compute: 3, Size: 4},
+		{Name: "7g.40gb", Compute: 7, Size: 8},
 	}
 	big := a100(1)
 	big.Models[0].Profiles = []v1alpha1.Profile{{Name: "1g.10gb", Compute: 1, Size: 1}, {Name: "7g.80gb", Compute: 7, Size: 8}}

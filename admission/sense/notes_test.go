@@ -33,9 +33,12 @@ func nodeOf(name, offers string, strategy v1alpha1.MIGStrategy, labels ...string
 			State: v1alpha1.Ready, Sharing: v1alpha1.Sharing{MIGStrategy: strategy},
 			Cards: []v1alpha1.Card{{Model: "A100", MemoryMiB: 40960}},
 			Models: []v1alpha1.Model{{Name: "A100", Units: 8, Profiles: []v1alpha1.Profile{
-				{Name: "1g.5gb", Compute: 1, Size: 1, MemoryMiB: 4864}, {Name: "1g.5gb+me", Compute: 1, Size: 1, MemoryMiB: 4864, Sole: "media"},
-				{Name: "1g.10gb", Compute: 1, Size: 2, MemoryMiB: 9984}, {Name: "2g.10gb", Compute: 2, Size: 2, MemoryMiB: 9984},
-				{Name: "3g.20gb", Compute: 3, Size: 4, MemoryMiB: 20096}, {Name: "7g.40gb", Compute: 7, Size: 8, MemoryMiB: 40320},
+				{Name: "1g.5gb", Compute: 1, Size: 1, MemoryMiB: 4864},
+				{Name: "1g.5gb+me", Compute: 1, Size: 1, MemoryMiB: 4864, Sole: "media"},
+				{Name: "1g.10gb", Compute: 1, Size: 2, MemoryMiB: 9984},
+				{Name: "2g.10gb", Compute: 2, Size: 2, MemoryMiB: 9984},
+				{Name: "3g.20gb", Compute: 3, Size: 4, MemoryMiB: 20096},
+				{Name: "7g.40gb", Compute: 7, Size: 8, MemoryMiB: 40320},
 			}}},
 		}
 	}

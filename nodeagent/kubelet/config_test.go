@@ -33,10 +33,14 @@ sharing:
     - name: nvidia.com/gpu
       replicas: 10
 `, mig: MIGNone, shares: []Share{gpu(10, false)}},
-		{name: "JSON, prefix left out, two resources out of order",
+		{
+			name: "JSON, prefix left out, two resources out of order",
 			text: `{"sharing": {"timeSlicing": {"failRequestsGreaterThanOne": true, "resources": [{"name": "mig-1g.5gb", "replicas": 3}, {"name": "gpu", "replicas": 4, "devices": "all"}]}}}`,
-			shares: []Share{gpu(4, true),
-				{Resource: "nvidia.com/mig-1g.5gb", Strategy: TimeSlicing, Replicas: 3, FailAboveOne: ptr.To(true)}}},
+			shares: []Share{
+				gpu(4, true),
+				{Resource: "nvidia.com/mig-1g.5gb", Strategy: TimeSlicing, Replicas: 3, FailAboveOne: ptr.To(true)},
+			},
+		},
 		{name: "renamed", text: `
 sharing:
   timeSlicing:
@@ -44,14 +48,16 @@ sharing:
     resources:
     - {name: nvidia.com/gpu, replicas: 2, rename: nvidia.com/gpu.shared}
 `, shares: []Share{{Resource: "nvidia.com/gpu", Strategy: TimeSlicing, Replicas: 2, Renamed: true, FailAboveOne: ptr.To(false)}}},
-		{name: "MPS refuses more than one unless told otherwise", text: `
+		{
+			name: "MPS refuses more than one unless told otherwise", text: `
 sharing:
   mps:
     resources:
     - {name: nvidia.com/gpu, replicas: 8}
     - {name: nvidia.com/mig-1g.5gb, replicas: 2}
 `, shares: []Share{{Resource: "nvidia.com/gpu", Strategy: MPS, Replicas: 8, FailAboveOne: ptr.To(true)}},
-			warnings: []string{"line 6: nvidia.com/mig-1g.5gb: MPS shares whole cards only"}},
+			warnings: []string{"line 6: nvidia.com/mig-1g.5gb: MPS shares whole cards only"},
+		},
 		{name: "both", text: `
 sharing:
   timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 2}]}
@@ -74,7 +80,8 @@ sharing:
     - {name: gpu, replicas: 5}
 `, shares: []Share{gpu(4, false)}, warnings: []string{
 			`"double"`, "line 6: nvidia.com/gpu with 1 replicas is refused", "line 7: a shared resource without a name", "line 8: nvidia.com/gpu has no replicas",
-			"line 9: rename: nvidia.com/slice is ignored", "line 9: devices is ignored", "line 10: nvidia.com/gpu is shared twice"}},
+			"line 9: rename: nvidia.com/slice is ignored", "line 9: devices is ignored", "line 10: nvidia.com/gpu is shared twice",
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := ParseConfig("f.yaml", []byte(c.text))

@@ -56,10 +56,14 @@ func TestOnlyTheNodesOwnAgentWrites(t *testing.T) {
 		// alter changes what the agent says, on an object as it was read.
 		alter func(client.Object)
 	}{
-		{"SliceInventory", func(node string) client.Object { return inventory(node) },
-			func(o client.Object) { o.(*v1alpha1.SliceInventory).Report.Message = "altered" }},
-		{"Lease", func(node string) client.Object { return lease(node) },
-			func(o client.Object) { o.(*coordinationv1.Lease).Spec.HolderIdentity = ptr.To("another") }},
+		{
+			"SliceInventory", func(node string) client.Object { return inventory(node) },
+			func(o client.Object) { o.(*v1alpha1.SliceInventory).Report.Message = "altered" },
+		},
+		{
+			"Lease", func(node string) client.Object { return lease(node) },
+			func(o client.Object) { o.(*coordinationv1.Lease).Spec.HolderIdentity = ptr.To("another") },
+		},
 	} {
 		t.Run(kind.name, func(t *testing.T) {
 			// Not there yet: nobody makes another's.

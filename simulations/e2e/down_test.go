@@ -36,6 +36,7 @@ func TestControllerDown(t *testing.T) {
 			t.Fatal(err)
 		}
 		plain := pod("plain", nil, gpus(1))
+		plain.Spec.NodeSelector = map[string]string{corev1.LabelHostname: "gpu-0"} // not on a share
 		s.create(t, plain)
 		others := job(downNamespace, "plain", "", 3, gpus(1))
 		s.create(t, others)

@@ -62,23 +62,31 @@ func TestClaims(t *testing.T) {
 	}{
 		"whole cards": {nil, nil, map[string]int64{"nvidia.com/gpu": 2}, "nvidia.com/gpu.product=NVIDIA-A100-SXM4-40GB"},
 		"slices": {
-			[]string{"strategy mixed", "mig all on", "cut 0 3g.20gb@4 1g.5gb"}, nil,
-			map[string]int64{"nvidia.com/mig-3g.20gb": 1, "nvidia.com/mig-1g.5gb": 1}, "nvidia.com/mig-3g.20gb.count=1",
+			[]string{"strategy mixed", "mig all on", "cut 0 3g.20gb@4 1g.5gb"},
+			nil,
+			map[string]int64{"nvidia.com/mig-3g.20gb": 1, "nvidia.com/mig-1g.5gb": 1},
+			"nvidia.com/mig-3g.20gb.count=1",
 		},
 		"single": {
-			[]string{"strategy single", "mig all on", "cut all 1g.5gb 1g.5gb"}, nil,
-			map[string]int64{"nvidia.com/gpu": 4}, "nvidia.com/gpu.product=NVIDIA-A100-SXM4-40GB-MIG-1g.5gb",
+			[]string{"strategy single", "mig all on", "cut all 1g.5gb 1g.5gb"},
+			nil,
+			map[string]int64{"nvidia.com/gpu": 4},
+			"nvidia.com/gpu.product=NVIDIA-A100-SXM4-40GB-MIG-1g.5gb",
 		},
 		"single, not alike": {
-			[]string{"strategy single", "mig all on", "cut 0 1g.5gb", "cut 1 2g.10gb"}, map[string]int64{"nvidia.com/gpu": 2},
-			map[string]int64{"nvidia.com/gpu": 0}, "nvidia.com/gpu.product=NVIDIA-A100-SXM4-40GB-MIG-INVALID",
+			[]string{"strategy single", "mig all on", "cut 0 1g.5gb", "cut 1 2g.10gb"},
+			map[string]int64{"nvidia.com/gpu": 2},
+			map[string]int64{"nvidia.com/gpu": 0},
+			"nvidia.com/gpu.product=NVIDIA-A100-SXM4-40GB-MIG-INVALID",
 		},
 		"shares":         {[]string{"share nvidia.com/gpu 4"}, nil, map[string]int64{"nvidia.com/gpu": 8}, "nvidia.com/gpu.product=NVIDIA-A100-SXM4-40GB-SHARED"},
 		"renamed shares": {[]string{"share nvidia.com/gpu 4 renamed"}, nil, map[string]int64{"nvidia.com/gpu.shared": 8}, "nvidia.com/gpu.replicas=4"},
 		"a lost card":    {[]string{"lose 1"}, nil, map[string]int64{"nvidia.com/gpu": 1}, "nvidia.com/gpu.count=2"},
 		"cut since": {
-			[]string{"strategy mixed", "mig 0 on", "cut 0 7g.40gb"}, map[string]int64{"nvidia.com/gpu": 2},
-			map[string]int64{"nvidia.com/gpu": 1, "nvidia.com/mig-7g.40gb": 1}, "nvidia.com/gpu.count=2",
+			[]string{"strategy mixed", "mig 0 on", "cut 0 7g.40gb"},
+			map[string]int64{"nvidia.com/gpu": 2},
+			map[string]int64{"nvidia.com/gpu": 1, "nvidia.com/mig-7g.40gb": 1},
+			"nvidia.com/gpu.count=2",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

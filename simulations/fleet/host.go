@@ -43,7 +43,7 @@ type Host struct {
 
 	mu    sync.Mutex
 	stop  context.CancelFunc // of its agent; nil while it is silent
-	start func() error
+	start func()
 }
 
 // newHost is the machine with its cards as the file says.
@@ -68,16 +68,15 @@ func (h *Host) run(ctx context.Context, config *rest.Config) {
 	defer parts.Wait()
 	parts.Go(func() { h.claims.run(ctx, func(err error) { h.log.Info("tries again", "reason", err.Error()) }) })
 	h.mu.Lock()
-	h.start = func() error {
+	h.start = func() {
 		if h.stop != nil || ctx.Err() != nil {
-			return nil
+			return
 		}
 		of, cancel := context.WithCancel(ctx)
 		h.stop = cancel
 		parts.Go(func() { h.agent(of, config) })
-		return nil
 	}
-	_ = h.start()
+	h.start()
 	h.mu.Unlock()
 	// The plugin looks at the cards itself, so that it goes on if the agent is silent.
 	probe := nvml.New(h.cards.Library(), nvml.Options{Node: h.Node, Root: h.cards.Files(), Interval: lookEvery, Between: lookEvery / 4, RetryMost: openEvery})
@@ -138,7 +137,7 @@ func (h *Host) Control(line string) error {
 		if h.start == nil {
 			return fmt.Errorf("node %s does not run yet", h.Node)
 		}
-		return h.start()
+		h.start()
 	default:
 		_, err := h.cards.Do(line)
 		return err

@@ -43,8 +43,10 @@ func TestOffers(t *testing.T) {
 		{name: "a whole card", cards: []Card{{}}, want: "gpu 1"},
 		{name: "nobody says the strategy: the plugin's default", cards: []Card{cut("1g.5gb")}, want: "gpu 1"},
 		{name: "none offers a card that is cut as a whole one", mig: MIGNone, cards: []Card{cut("1g.5gb", "2g.10gb")}, want: "gpu 1"},
-		{name: "mixed", mig: MIGMixed, cards: []Card{cut("2g.10gb", "1g.5gb", "1g.5gb+me", "2g.10gb"), {}},
-			want: "mig-1g.5gb 1 mig-1g.5gb.me 1 mig-2g.10gb 2; gpu 1"},
+		{
+			name: "mixed", mig: MIGMixed, cards: []Card{cut("2g.10gb", "1g.5gb", "1g.5gb+me", "2g.10gb"), {}},
+			want: "mig-1g.5gb 1 mig-1g.5gb.me 1 mig-2g.10gb 2; gpu 1",
+		},
 		{name: "what is partial or empty is not offered", mig: MIGMixed, cards: []Card{cut("3g.20gb!", "2g.10gb-"), cut()}, want: "; "},
 		{name: "single", mig: MIGSingle, cards: []Card{cut("1g.5gb", "1g.5gb"), cut("1g.5gb")}, want: "gpu 2; gpu 1"},
 		{name: "single, two profiles", mig: MIGSingle, cards: []Card{cut("1g.5gb"), cut("2g.10gb")}, want: "gpu 1; gpu 1", refuse: "slices of 1g.5gb, 2g.10gb"},

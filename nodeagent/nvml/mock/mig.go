@@ -295,15 +295,19 @@ func (m migDevice) GetUUID() (string, gonvml.Return) { return alive(m, "MigGetUU
 func (m migDevice) GetGpuInstanceId() (int, gonvml.Return) {
 	return alive(m, "GetGpuInstanceId", m.ci.gi.id)
 }
+
 func (m migDevice) GetComputeInstanceId() (int, gonvml.Return) {
 	return alive(m, "GetComputeInstanceId", m.ci.id)
 }
+
 func (m migDevice) IsMigDeviceHandle() (bool, gonvml.Return) {
 	return alive(m, "IsMigDeviceHandle", true)
 }
+
 func (m migDevice) GetDeviceHandleFromMigDeviceHandle() (gonvml.Device, gonvml.Return) {
 	return alive[gonvml.Device](m, "GetDeviceHandleFromMigDeviceHandle", m.d)
 }
+
 func (m migDevice) GetAttributes() (gonvml.DeviceAttributes, gonvml.Return) {
 	p := m.ci.gi.profile
 	return alive(m, "MigGetAttributes", gonvml.DeviceAttributes{
