@@ -137,10 +137,10 @@ func TestReplicasOnDifferentCards(t *testing.T) {
 		defer s.withdraw(t, j)
 	}
 	s.tellsWhy(t, two, "Hardware", []string{"shared-0", "card 1"})
-	s.tellsWhy(t, three, "NeverFits", nil)
+	s.tellsWhy(t, three, "Layout", []string{"shared-0"}) // eight whole cards could be shared
 	s.machine(t, "shared-0 return 1")
 	s.allRun(t, two, 1, "shared-0")
-	s.tellsWhy(t, three, "NeverFits", nil)
+	s.tellsWhy(t, three, "Layout", []string{"shared-0"})
 }
 
 // B56c: whole cards and shared cards are not taken for each other.
