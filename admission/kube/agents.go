@@ -22,6 +22,7 @@ type agents struct {
 
 	touched map[string]bool // nodes to convert once more
 	next    time.Time       // when the next agent may have fallen silent; zero is never
+	hush    time.Time       // since when no agent at all is heard, of several; zero is that one is
 }
 
 func newAgents() *agents {
@@ -82,10 +83,39 @@ func (a *agents) sawNode(name string, n *corev1.Node) {
 	}
 }
 
+// hushed says whether several agents fell silent together, and lately: then it is more
+// likely that the API server was away than all of them. They get as long as a heartbeat
+// counts to be heard again. Agents that were never heard get no such time.
+func (a *agents) hushed(now time.Time) bool {
+	known := 0
+	for node := range a.inventories {
+		end, ok := v1alpha1.SilentAt(a.heard[node])
+		if !ok || a.silent[node] {
+			continue
+		}
+		if known++; !now.After(end) {
+			a.hush = time.Time{}
+			return false
+		}
+	}
+	if known < 2 {
+		return false
+	}
+	if a.hush.IsZero() {
+		a.hush = now
+	}
+	until := a.hush.Add(v1alpha1.HeartbeatTime)
+	if now.After(until) {
+		return false
+	}
+	a.next = until
+	return true
+}
+
 // due are the nodes whose cards may be others than the core was told, by name: agents
 // spoke, or fell silent.
 func (a *agents) due(now time.Time) []string {
-	if !a.next.IsZero() && now.After(a.next) {
+	if !a.next.IsZero() && now.After(a.next) && !a.hushed(now) {
 		a.next = time.Time{}
 		for node := range a.inventories {
 			if end, ok := v1alpha1.SilentAt(a.heard[node]); ok && !now.After(end) {
@@ -101,7 +131,7 @@ func (a *agents) due(now time.Time) []string {
 	names := slices.Sorted(maps.Keys(a.touched))
 	clear(a.touched)
 	for _, node := range names {
-		a.silent[node] = a.inventories[node] != nil && v1alpha1.Silent(a.heard[node], now)
+		a.silent[node] = a.inventories[node] != nil && v1alpha1.Silent(a.heard[node], now) && !a.hushed(now)
 		if !a.silent[node] {
 			delete(a.silent, node)
 		}

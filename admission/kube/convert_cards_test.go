@@ -250,3 +250,45 @@ card 3 is being cut anew`
 		t.Errorf("%+v", c)
 	}
 }
+
+// Agents that fall silent all at once are given time: the API server was away.
+func TestAgentsFallSilentTogether(t *testing.T) {
+	a := newAgents()
+	r := &runner{view: view{agents: a, catalog: newCatalog()}, drifted: map[string]string{}}
+	at := func(seconds int) time.Time { return epoch.Add(time.Duration(seconds) * time.Second) }
+	hear := func(node string, seconds int) {
+		r.sawAgent(news{object{leaseKind, "sluice-agents", node}, &coordinationv1.Lease{
+			Spec: coordinationv1.LeaseSpec{RenewTime: ptr.To(metav1.NewMicroTime(at(seconds))), LeaseDurationSeconds: ptr.To[int32](60)},
+		}})
+	}
+	for _, node := range []string{"a", "b"} {
+		r.sawAgent(news{object{inventoryKind, "", node}, &v1alpha1.SliceInventory{}})
+		hear(node, 0)
+	}
+	check := func(seconds int, due string) {
+		t.Helper()
+		if got := a.due(at(seconds)); fmt.Sprint(got) != due {
+			t.Errorf("at %d: due %v, want %s", seconds, got, due)
+		}
+	}
+	check(1, "[a b]")
+	check(61, "[]") // both are over, and nobody is heard
+	if len(a.silent) > 0 || !a.next.Equal(at(121)) {
+		t.Errorf("silent %v, looks again at %v", a.silent, a.next)
+	}
+	hear("a", 100)
+	check(101, "[]")
+	check(122, "[b]") // a is heard again, b is silent by itself
+	check(161, "[a]") // the only one that was heard until now
+	if !a.silent["a"] || !a.silent["b"] {
+		t.Errorf("silent %v", a.silent)
+	}
+	hear("a", 200)
+	hear("b", 200)
+	check(201, "[a b]")
+	check(261, "[]")
+	check(322, "[a b]") // the time is over
+	if !a.silent["a"] || !a.silent["b"] {
+		t.Errorf("silent %v", a.silent)
+	}
+}
