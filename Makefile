@@ -34,8 +34,8 @@ sandbox: ## build that control plane (once; about ten minutes)
 	cd simulations/sandbox && go run ./cmd/sandbox build >/dev/null
 
 .PHONY: build
-build: ## bin/sluice and bin/sluice-controller
-	go build -o bin/ ./cmd/sluice ./cmd/sluice-controller
+build: ## bin/sluice, bin/sluice-controller and bin/sluice-agent
+	go build -o bin/ ./cmd/sluice ./cmd/sluice-controller ./cmd/sluice-agent
 
 # The cheapest first: what is wrong in the core is not worth starting a server for.
 .PHONY: test

@@ -1,11 +1,20 @@
-// Package nodeagent says what the GPUs of one node are: which cards there are, how
-// they can be cut and are, what is wrong with them.
+// Package nodeagent says what the GPUs of one node are. It is what the agent on each
+// node knows before anybody turns it into objects of a cluster.
 //
-// A Report is the answer of one look at them, in plain types without Kubernetes or
-// driver, so that it can be recorded, replayed and compared. Package nodeagent/nvml
-// fills it from the driver, nodeagent/kubelet knows what the neighbours on the node
-// say, nodeagent/publish joins the two and writes the result to the cluster.
+//	nodeagent/nvml ── Report ──▶ nodeagent/publish ──▶ SliceInventory (nodeagent/api/v1alpha1)
+//	nodeagent/kubelet ───────────┘  which pod holds which device, how devices are shared
 //
-// It decides nothing. What it leaves to others: what a device's state means for
-// placement (package gang), and who may use it (package quota).
+// It decides what a card's state means (Outage: lost, failing, to be reset, a mode that
+// waits), what NVIDIA's catalog says of an error (Xid), and what outlives one look (Memory:
+// errors that were heard, how often cards were cut otherwise).
+//
+// It leaves to others how the driver is asked (nvml), who else is asked (kubelet), what is
+// written where (publish), and what any of it means for pods (package gang).
+//
+// What always holds:
+//   - a card for which the driver has a slot is listed, lost or not; one that cannot be
+//     read hides no other;
+//   - what could not be read is absent and named in Errors, with the driver's answer; it
+//     is never guessed;
+//   - a Report is a value: equal states are equal reports but for their times.
 package nodeagent

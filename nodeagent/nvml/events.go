@@ -82,7 +82,7 @@ func (e *events) close() {
 	if e.started {
 		<-e.over
 	}
-	e.set.Free()
+	_ = e.set.Free()
 }
 
 // loop waits. After a failed wait it pauses, ever longer: the driver would answer the

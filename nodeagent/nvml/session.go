@@ -58,7 +58,7 @@ func (s *session) close() {
 	if s.events != nil {
 		s.events.close()
 	}
-	s.lib.Shutdown()
+	_ = s.lib.Shutdown()
 }
 
 // stateOf is what an answer to the first calls means for the node.

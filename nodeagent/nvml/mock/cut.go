@@ -145,9 +145,9 @@ func (ci *compute) destroy() gonvml.Return {
 func (c *card) clear() {
 	for _, gi := range slices.Clone(c.instances) {
 		for _, ci := range slices.Clone(gi.computes) {
-			ci.destroy()
+			_ = ci.destroy()
 		}
-		gi.destroy()
+		_ = gi.destroy()
 	}
 }
 

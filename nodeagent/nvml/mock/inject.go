@@ -101,7 +101,7 @@ func refused(ret gonvml.Return) error {
 			return fmt.Errorf("refused: %s", name)
 		}
 	}
-	return fmt.Errorf("refused: %d", ret)
+	return fmt.Errorf("refused: answer %d", int(ret))
 }
 
 func drop(c *card, args []string) error {
@@ -113,9 +113,9 @@ func drop(c *card, args []string) error {
 		return fmt.Errorf("it has no MIG device %d", v[0])
 	}
 	gi := c.slots[v[0]].gi
-	c.slots[v[0]].destroy()
+	_ = c.slots[v[0]].destroy()
 	if len(gi.computes) == 0 {
-		gi.destroy()
+		_ = gi.destroy()
 	}
 	return nil
 }

@@ -114,14 +114,14 @@ func TestModeRefuses(t *testing.T) {
 		t.Errorf("a card that is not in MIG mode was cut: %v", err)
 	}
 	l := n.Library()
-	l.Init()
+	_ = l.Init()
 	a100, _ := l.DeviceGetHandleByIndex(0)
 	h100, _ := l.DeviceGetHandleByIndex(1)
 	for _, c := range []struct {
 		d       gonvml.Device
 		current int // after it was switched on
 	}{{a100, 0}, {h100, 1}} {
-		c.d.SetMigMode(gonvml.DEVICE_MIG_ENABLE)
+		_, _ = c.d.SetMigMode(gonvml.DEVICE_MIG_ENABLE)
 		if now, then, _ := c.d.GetMigMode(); now != c.current || then != 1 {
 			t.Errorf("MIG mode is %d, pending %d", now, then)
 		}
@@ -131,16 +131,16 @@ func TestModeRefuses(t *testing.T) {
 		t.Errorf("MIG mode of a cut card was switched off: %v", ret)
 	}
 	n.Must("reset 0")
-	l.Shutdown()
-	l.Init()
+	_ = l.Shutdown()
+	_ = l.Init()
 	a100, _ = l.DeviceGetHandleByIndex(0)
 	if now, _, _ := a100.GetMigMode(); now != 1 {
 		t.Error("a reset does not switch MIG mode on")
 	}
 	// Of a boot: Ampere keeps its mode, Hopper does not, layouts go.
 	n.Must("reboot")
-	l.Shutdown()
-	l.Init()
+	_ = l.Shutdown()
+	_ = l.Init()
 	for i, want := range []int{1, 0} {
 		d, _ := l.DeviceGetHandleByIndex(i)
 		if now, _, _ := d.GetMigMode(); now != want || len(n.cards[i].instances) != 0 {
@@ -193,7 +193,7 @@ func TestLossIsSticky(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := n.Library()
-	l.Init()
+	_ = l.Init()
 	d, _ := l.DeviceGetHandleByIndex(1)
 	n.Must("lose 1")
 	if _, ret := d.GetUUID(); ret != gonvml.ERROR_GPU_IS_LOST {
@@ -209,8 +209,8 @@ func TestLossIsSticky(t *testing.T) {
 	if _, ret := l.DeviceGetHandleByIndex(1); ret != gonvml.ERROR_GPU_IS_LOST {
 		t.Errorf("back for a session that lost it: %v", ret)
 	}
-	l.Shutdown()
-	l.Init()
+	_ = l.Shutdown()
+	_ = l.Init()
 	if _, ret := l.DeviceGetHandleByIndex(1); ret != gonvml.SUCCESS {
 		t.Errorf("back: %v", ret)
 	}
