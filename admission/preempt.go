@@ -141,7 +141,7 @@ func (p *pass) candidates(r *record, leaf int, q *queue.Queue, o offer) []victim
 	var list []victim
 	hopes := map[int]hope{}
 	for _, from := range p.crewed().queues {
-		if len(from.takable) == 0 || from.name != r.w.Queue && !(p.reaches(leaf, q, from, o.charge) && p.yields(leaf, from, o.charge, hopes)) {
+		if len(from.takable) == 0 || from.name != r.w.Queue && (!p.reaches(leaf, q, from, o.charge) || !p.yields(leaf, from, o.charge, hopes)) {
 			continue
 		}
 		for _, x := range from.takable {

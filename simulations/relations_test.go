@@ -53,7 +53,9 @@ func TestWeightsScaled(t *testing.T) {
 		text := drawStory(seed, 80, nil).whole()
 		scaled := weight.ReplaceAllStringFunc(text, func(m string) string {
 			var w float64
-			fmt.Sscanf(m, "weight: %g", &w)
+			if _, err := fmt.Sscanf(m, "weight: %g", &w); err != nil {
+				t.Fatal(err)
+			}
 			return fmt.Sprintf("weight: %g", 4*w)
 		})
 		scaled = strings.ReplaceAll(scaled, "{name: org", "{weight: 4, name: org")

@@ -39,7 +39,8 @@ func planOn(node string, pods int) gang.Plan {
 	return gang.Plan{Sets: []gang.SetPlan{{Name: DefaultPodSet, Slots: []gang.Slot{{Node: node, Count: pods}}}}}
 }
 
-func (c *Cluster) lets(key, node string, pods int) {
+func (c *Cluster) lets(node string) {
+	const key, pods = "waits", 2
 	w := c.workloads[key]
 	c.Carry(context.Background(), &admission.Decision{Admit: []admission.Admission{
 		{Key: key, UID: w.uid, Queue: "A", Plan: planOn(node, pods), At: c.clock.Time(), Based: w.version},
@@ -78,7 +79,7 @@ func TestEvictedInVainIsSeen(t *testing.T) {
 	c = brokenCluster(t)
 	c.sendAway("runs", "waits")
 	c.later(10 * time.Second)
-	c.lets("waits", "h-0", 2)
+	c.lets("h-0")
 	wants(t, c.inVain(), "")
 
 	c = brokenCluster(t)
@@ -95,7 +96,7 @@ func TestTakingTurnsIsSeen(t *testing.T) {
 		c := brokenCluster(t)
 		c.sendAway("runs", "waits")
 		c.later(10 * time.Second)
-		c.lets("waits", "h-0", 2)
+		c.lets("h-0")
 		c.later(time.Second)
 		want := "waits is evicted for runs, and runs was for waits, though nothing else happened"
 		if event {
@@ -112,7 +113,7 @@ func TestTakingTurnsIsSeen(t *testing.T) {
 func TestInAndOutAtOnceIsFlagged(t *testing.T) {
 	for _, later := range []time.Duration{0, time.Second} {
 		c := brokenCluster(t)
-		c.lets("waits", "h-1", 2)
+		c.lets("h-1")
 		c.later(later)
 		c.sendAway("waits", "runs")
 		want := "waits is evicted for runs at the instant at which it was admitted"
@@ -130,14 +131,14 @@ func TestUnrestIsSeen(t *testing.T) {
 	c := brokenCluster(t)
 	for i := range maxMoves*len(c.workloads) + maxMoves {
 		if i%2 == 0 {
-			c.lets("waits", "h-1", 2)
+			c.lets("h-1")
 		} else {
 			c.sendAway("waits", "")
 		}
 		c.later(20 * time.Second)
 	}
 	wants(t, c.violations, "")
-	c.lets("waits", "h-1", 2)
+	c.lets("h-1")
 	wants(t, c.violations, "13 admissions and evictions of 2 gangs, though nothing happens")
 }
 
@@ -157,7 +158,7 @@ func TestIdleFitIsSeen(t *testing.T) {
 // TestOverdrawnIsSeen: plans for more than a node has, and more than a queue may have.
 func TestOverdrawnIsSeen(t *testing.T) {
 	c := brokenCluster(t)
-	c.lets("waits", "h-0", 2)
+	c.lets("h-0")
 	got := c.overdrawn()
 	wants(t, got, "node h-0 has nvidia.com/gpu 2, 4 are promised since waits has places there")
 	wants(t, got, "queue A may have nvidia.com/gpu 3, it has 4 since waits was admitted")

@@ -211,7 +211,7 @@ func TestChangesAdmit(t *testing.T) {
 func TestChangesAdmitInStories(t *testing.T) {
 	told := 0
 	kinds := map[ChangeKind]int{}
-	for seed := range uint64(stories(t)) {
+	for seed := range uint64(stories()) {
 		s, err := simulations.Story(seed, 60)
 		if err != nil {
 			t.Fatal(err)
@@ -250,9 +250,9 @@ func TestChangesAdmitInStories(t *testing.T) {
 	}
 }
 
-func stories(t *testing.T) int {
+func stories() int {
 	if testing.Short() {
 		return 5
 	}
-	return 40
+	return 50
 }

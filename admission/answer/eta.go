@@ -35,6 +35,7 @@ func (w *World) eta(m *admission.Remembered, why admission.Reason) *ETA {
 		return &ETA{Unknown: "it is held"}
 	case admission.NeverFits, admission.Invalid, admission.Labels, admission.Layout, admission.Hardware, admission.QueueClosed, admission.QueueMissing:
 		return &ETA{Unknown: "it does not start however long it waits: " + string(why.Code)}
+	default: // it waits for others, or for room
 	}
 	if len(w.im.Nodes) <= playNodes {
 		p := newPlay(w.im, w.now)

@@ -43,12 +43,12 @@ func Mend(node string, d gang.Difference) string {
 		return "kubectl -n gpu-operator delete pod -l app=nvidia-device-plugin-daemonset --field-selector spec.nodeName=" + node
 	case gang.DriftLabels, gang.DriftLayout, gang.DriftReplicas:
 	}
-	switch {
-	case d.Found == gang.Recutting:
+	switch d.Found {
+	case gang.Recutting:
 		return ""
-	case d.Found == gang.BrokenCut:
+	case gang.BrokenCut:
 		return fmt.Sprintf("kubectl label node %s nvidia.com/mig.config=all-disabled --overwrite, then the layout that was wanted once more", node)
-	case d.Found == "":
+	case "":
 		return fmt.Sprintf("kubectl label node %s %s-", node, d.What)
 	default:
 		return fmt.Sprintf("kubectl label node %s %s=%s --overwrite", node, d.What, d.Found)

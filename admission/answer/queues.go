@@ -204,8 +204,6 @@ func (w *World) QueuesTable(resource string) (Table, error) {
 	if len(list) > 0 {
 		t.Notes = append(t.Notes, fmt.Sprintf("of %s; SHARE and FAIR are parts of all there are", list[0].Resource))
 	}
-	for _, p := range w.s.Problems() {
-		t.Notes = append(t.Notes, p)
-	}
+	t.Notes = append(t.Notes, w.s.Problems()...)
 	return t, nil
 }

@@ -219,6 +219,8 @@ func fillValue(v reflect.Value, depth int) {
 		v.SetInt(1)
 	case reflect.Uint64:
 		v.SetUint(1)
+	default:
+		panic("nothing to fill a " + v.Kind().String() + " with")
 	}
 }
 

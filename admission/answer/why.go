@@ -254,12 +254,13 @@ func (w *World) priorityLine(m *admission.Remembered, why admission.Reason) *Lin
 		return &Line{Text: sentence(w.s.Text(admission.Reason{Code: why.Code, Names: why.Names, Until: why.Until}))}
 	case admission.Preempting:
 		return &Line{OK: true, Text: sentence(w.s.Text(admission.Reason{Code: why.Code, Names: why.Names}))}
+	default: // nobody's turn is before it
 	}
 	p := w.place[m.Name]
-	switch {
-	case p.at == 0:
+	switch p.at {
+	case 0:
 		return &Line{OK: true, Text: "it is not in the order, see gates"}
-	case p.at == 1:
+	case 1:
 		return &Line{OK: true, Text: "first in its queue, and nobody has room kept from it"}
 	default:
 		return &Line{OK: true, Text: fmt.Sprintf("%d of its queue are before it; none has room kept from it", p.at-1)}

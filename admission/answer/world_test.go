@@ -13,9 +13,10 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// fleet is a state of so many nodes of 8 cards, almost full, with a tenth as many
-// gangs waiting. The last to wait is ml/big.
-func fleet(nodes int) *admission.State {
+// fleet is a state of 10,000 nodes of 8 cards, almost full, with a tenth as many gangs
+// waiting. The last to wait is ml/big.
+func fleet() *admission.State {
+	const nodes = 10_000
 	s := admission.NewState(admission.DefaultConfig())
 	gpu := s.Space.Index("nvidia.com/gpu")
 	offer := s.Space.Vector(map[string]int64{"cpu": 64000, "memory": 1 << 40, "pods": 110, "nvidia.com/gpu": 8})
@@ -52,28 +53,28 @@ func fleet(nodes int) *admission.State {
 }
 
 func BenchmarkCopy(b *testing.B) {
-	s := fleet(10_000)
+	s := fleet()
 	for b.Loop() {
 		admission.NewStateOf(s.Image())
 	}
 }
 
 func BenchmarkCycle(b *testing.B) {
-	s := fleet(10_000)
+	s := fleet()
 	for b.Loop() {
 		admission.Cycle(s, noon)
 	}
 }
 
 func BenchmarkNew(b *testing.B) {
-	im := fleet(10_000).Image()
+	im := fleet().Image()
 	for b.Loop() {
 		New(im, noon)
 	}
 }
 
 func BenchmarkWhy(b *testing.B) {
-	w := New(fleet(10_000).Image(), noon)
+	w := New(fleet().Image(), noon)
 	var a *Why
 	for b.Loop() {
 		var err error

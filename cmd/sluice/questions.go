@@ -176,7 +176,7 @@ Exit codes: 0 it would be admitted, 2 it would not be admitted now, 1 error.`,
 				if c.Flags().Changed("priority") {
 					x.priority = priority
 				}
-				if x.queue, err = a.queueFor(ctx, w, x, queue); err != nil {
+				if x.queue, err = a.queueFor(ctx, x, queue); err != nil {
 					return err
 				}
 				for _, n := range x.notes {
@@ -207,7 +207,7 @@ Exit codes: 0 it would be admitted, 2 it would not be admitted now, 1 error.`,
 }
 
 // queueFor is the queue of the core that a manifest leads to.
-func (a *ask) queueFor(ctx context.Context, w *answer.World, x *manifest, said string) (string, error) {
+func (a *ask) queueFor(ctx context.Context, x *manifest, said string) (string, error) {
 	switch {
 	case said != "":
 		return said, nil

@@ -71,13 +71,15 @@ func TestFailures(t *testing.T) {
 		"one card lost":     {[]string{"lose 0"}, "Ready\n0 " + a100 + " lost !handle:GPU_IS_LOST\n1 " + a100, []string{"return 0"}},
 		"no power for one": {
 			[]string{"fail 0 DeviceGetHandleByIndex INSUFFICIENT_POWER"},
-			"Ready\n0 " + a100 + " lost !handle:INSUFFICIENT_POWER\n1 " + a100, []string{"mend 0"},
+			"Ready\n0 " + a100 + " lost !handle:INSUFFICIENT_POWER\n1 " + a100,
+			[]string{"mend 0"},
 		},
 		"an unknown profile": {[]string{"strange 0"}, well, nil},
 		"a mode that waits":  {[]string{"mig 1 pending-on"}, "Ready\n0 " + a100 + "\n1 " + a100 + " migModePending", []string{"mig 1 pending-off"}},
 		"holes": {
 			[]string{"mig 0 on", "cut 0 1g.5gb@0 1g.5gb@1 1g.5gb@2", "drop 0 1"},
-			"Ready\n0 " + a100 + " cut 1g.5gb@0 1g.5gb@2\n1 " + a100, []string{"clear 0", "mig 0 off"},
+			"Ready\n0 " + a100 + " cut 1g.5gb@0 1g.5gb@2\n1 " + a100,
+			[]string{"clear 0", "mig 0 off"},
 		},
 		"a boot": {[]string{"mig 0 on", "cut 0 3g.20gb@4", "reboot"}, "Ready\n0 " + a100 + " cut\n1 " + a100, []string{"mig 0 off"}},
 		"uncorrected errors": {

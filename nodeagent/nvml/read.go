@@ -86,6 +86,7 @@ func (r *reading) lost(ret gonvml.Return) {
 		r.card.Lost = true
 	case gonvml.ERROR_INSUFFICIENT_POWER, gonvml.ERROR_IRQ_ISSUE, gonvml.ERROR_NOT_FOUND, gonvml.ERROR_UNKNOWN:
 		r.card.Lost = r.card.Lost || r.handle == nil
+	default:
 	}
 }
 

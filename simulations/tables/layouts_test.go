@@ -279,7 +279,9 @@ func parse(have string) []int {
 	var out []int
 	for _, f := range strings.Fields(strings.Trim(have, "[]")) {
 		n := 0
-		fmt.Sscan(f, &n)
+		if _, err := fmt.Sscan(f, &n); err != nil {
+			panic(err)
+		}
 		out = append(out, n)
 	}
 	return out

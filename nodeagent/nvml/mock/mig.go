@@ -292,10 +292,13 @@ func alive[T any](m migDevice, method string, value T) (T, gonvml.Return) {
 }
 
 func (m migDevice) GetUUID() (string, gonvml.Return) { return alive(m, "MigGetUUID", m.ci.uuid) }
+
+//nolint:revive // go-nvml's name
 func (m migDevice) GetGpuInstanceId() (int, gonvml.Return) {
 	return alive(m, "GetGpuInstanceId", m.ci.gi.id)
 }
 
+//nolint:revive // go-nvml's name
 func (m migDevice) GetComputeInstanceId() (int, gonvml.Return) {
 	return alive(m, "GetComputeInstanceId", m.ci.id)
 }

@@ -222,7 +222,7 @@ func TestLossIsSticky(t *testing.T) {
 func TestEvents(t *testing.T) {
 	n, d := one(t, "A100-40GB")
 	set, _ := d.(Device).l.EventSetCreate()
-	defer set.Free()
+	defer func() { _ = set.Free() }()
 	if _, ret := set.Wait(1); ret != gonvml.ERROR_TIMEOUT {
 		t.Errorf("nothing happened: %v", ret)
 	}
