@@ -38,6 +38,7 @@ type runner struct {
 	userKey   string
 	policies  []LabelPolicy
 
+	copies      Copies
 	openJournal func() (Journal, error)
 	watches     []watched
 	inbox       *inbox
@@ -68,7 +69,7 @@ type runner struct {
 func newRunner(o Options, log logr.Logger, c client.Client, live client.Reader, recorder record.EventRecorder) *runner {
 	r := &runner{
 		log: log, client: c, live: live, recorder: recorder, clock: o.Clock, workers: o.Workers, namespace: o.Namespace, userKey: o.UserKey, policies: o.Labels, checkEvery: o.CheckEvery,
-		openJournal: o.OpenJournal, inbox: newInbox(), state: admission.NewState(o.Config), view: newView(), own: newOwn(),
+		openJournal: o.OpenJournal, copies: o.Copies, inbox: newInbox(), state: admission.NewState(o.Config), view: newView(), own: newOwn(),
 		verdicts: newClerk("verdicts", log, 200), chores: newClerk("chores", log, 200),
 		drifted: map[string]string{}, lacking: map[object]string{}, later: map[string]later{}, lastTold: map[string]time.Time{}, statuses: map[object]sentStatus{}, said: map[object]string{},
 	}
@@ -174,6 +175,8 @@ func (r *runner) run(ctx context.Context) {
 		case <-timer.C():
 		case <-r.inbox.ready:
 			wait(ctx, r.clock, batchFor)
+		case <-r.asked():
+			r.copies.Put(r.state.Image(), r.clock.Now())
 		}
 		timer.Stop()
 		r.ingest(ctx, r.inbox.take())

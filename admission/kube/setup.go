@@ -45,6 +45,8 @@ type Options struct {
 	UserKey string
 	// Labels are labels that nodes should have.
 	Labels []LabelPolicy
+	// Copies is given a copy of the state when it asks for one, if it is not nil.
+	Copies Copies
 	// Clock is the real one if nil.
 	Clock clock.Clock
 	// CheckEvery is how often the state is checked against itself; 0 is every minute.

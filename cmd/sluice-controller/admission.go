@@ -14,8 +14,9 @@ import (
 // setupAdmission adds the deciding half: admission/kube, its loop and the
 // journal. It is called after jobs.Setup, whose indexes it uses, and before the
 // manager starts.
-func setupAdmission(mgr ctrl.Manager, settings config.Configuration) error {
+func setupAdmission(mgr ctrl.Manager, settings config.Configuration, copies kube.Copies) error {
 	return kube.Setup(mgr, kube.Options{
+		Copies:      copies,
 		Config:      policy(settings.Policy),
 		Namespace:   settings.Namespace,
 		UserKey:     settings.Policy.UserKey,

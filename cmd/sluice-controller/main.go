@@ -38,6 +38,7 @@ func command() *cobra.Command {
 	flags.StringVar(&file, "config", "", "configuration file; without it every setting has its default")
 	flags.StringVar(&overrides.Metrics.BindAddress, "metrics-bind-address", overrides.Metrics.BindAddress, `where metrics are served, "0" for nowhere; overrides metrics.bindAddress`)
 	flags.StringVar(&overrides.Health.BindAddress, "health-probe-bind-address", overrides.Health.BindAddress, `where /healthz and /readyz are served, "0" for nowhere; overrides health.bindAddress`)
+	flags.StringVar(&overrides.API.BindAddress, "api-bind-address", overrides.API.BindAddress, `where questions are answered over TLS, "0" for nowhere; overrides api.bindAddress`)
 	flags.BoolVar(&overrides.LeaderElection.Enabled, "leader-elect", overrides.LeaderElection.Enabled, "let one of several replicas decide; overrides leaderElection.enabled")
 	flags.StringVar(&overrides.Journal.Path, "journal", overrides.Journal.Path, "file that holds unsettled decisions; overrides journal.path")
 	// controller-runtime reads --kubeconfig through the standard flag set.
@@ -61,6 +62,7 @@ func command() *cobra.Command {
 		for name, set := range map[string]func(){
 			"metrics-bind-address":      func() { settings.Metrics = overrides.Metrics },
 			"health-probe-bind-address": func() { settings.Health = overrides.Health },
+			"api-bind-address":          func() { settings.API = overrides.API },
 			"leader-elect":              func() { settings.LeaderElection.Enabled = overrides.LeaderElection.Enabled },
 			"journal":                   func() { settings.Journal = overrides.Journal },
 		} {

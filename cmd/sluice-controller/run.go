@@ -138,7 +138,11 @@ func setup(ctx context.Context, mgr ctrl.Manager, settings config.Configuration)
 	if err := notice.Watch(mgr); err != nil {
 		return err
 	}
-	if err := setupAdmission(mgr, settings); err != nil {
+	copies, err := setupAPI(mgr, settings)
+	if err != nil {
+		return fmt.Errorf("set up answers: %w", err)
+	}
+	if err := setupAdmission(mgr, settings, copies); err != nil {
 		return fmt.Errorf("set up admission: %w", err)
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {

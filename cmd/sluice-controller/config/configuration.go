@@ -34,6 +34,7 @@ type Configuration struct {
 	LabelPolicies []LabelPolicy `yaml:"labelPolicies"`
 	Metrics       Metrics       `yaml:"metrics"`
 	Health        Health        `yaml:"health"`
+	API           API           `yaml:"api"`
 }
 
 // Placement is how the nodes of a gang are chosen among those that fit.
@@ -199,6 +200,12 @@ type Health struct {
 	BindAddress string `yaml:"bindAddress"`
 }
 
+// API is where questions are answered over TLS, to users that the API server knows; "0"
+// means nowhere. People reach it through the API server's proxy to the Service sluice-api.
+type API struct {
+	BindAddress string `yaml:"bindAddress"`
+}
+
 // Default returns the configuration of an empty file.
 func Default() Configuration {
 	return Configuration{
@@ -234,5 +241,6 @@ func Default() Configuration {
 		LabelPolicies: []LabelPolicy{},
 		Metrics:       Metrics{BindAddress: ":8080"},
 		Health:        Health{BindAddress: ":8081"},
+		API:           API{BindAddress: "0"},
 	}
 }

@@ -89,6 +89,7 @@ func (c Configuration) validate(name string, root *yaml.Node) error {
 	}
 	r.address("metrics.bindAddress", c.Metrics.BindAddress)
 	r.address("health.bindAddress", c.Health.BindAddress)
+	r.address("api.bindAddress", c.API.BindAddress)
 	return errors.Join(r.all...)
 }
 
