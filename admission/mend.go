@@ -27,8 +27,9 @@ func (r *record) mark() Mark {
 
 // mend looks after admitted gangs: places that can no longer be used are moved to
 // other nodes, and gangs that stay incomplete too long, or that their owner holds,
-// are taken back whole.
+// are taken back whole. What stopped for others is kept for these: nobody moves there.
 func (p *pass) mend() {
+	defer p.keepDied()()
 	for _, r := range p.s.running {
 		if r.phase != Admitted && r.leaving.IsZero() {
 			m := r.mark()

@@ -226,6 +226,27 @@ func (p *pass) handOver() {
 	}
 }
 
+// keepDied takes off the books of the nodes what claims for which victims stop will
+// have of them, and returns how to put it back.
+func (p *pass) keepDied() (back func()) {
+	var taken []holding
+	for _, n := range p.s.nominees {
+		x, ok := p.look(n)
+		if !ok || p.unanswered(n) || !p.stands(x) {
+			continue
+		}
+		for _, h := range beyond(x.offer.spec, x.Plan, x.victims) {
+			p.inv.Take(h.node, h.amount)
+			taken = append(taken, h)
+		}
+	}
+	return func() {
+		for _, h := range taken {
+			p.inv.Give(h.node, h.amount)
+		}
+	}
+}
+
 // nominee is a Nominee with what this pass knows of it.
 type nominee struct {
 	Nominee

@@ -19,9 +19,7 @@ import (
 // before the CRDs are there, so that this is also the test of kinds that come later.
 func TestKinds(t *testing.T) {
 	w := newWorld(t)
-	if err := shared.Install(t.Context(), crds(t)...); err != nil {
-		t.Fatal(err)
-	}
+	installKinds(t)
 	objects, err := plane.Read("testdata/kinds.yaml")
 	if err != nil {
 		t.Fatal(err)

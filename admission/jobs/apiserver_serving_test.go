@@ -114,9 +114,7 @@ func TestStatefulSet(t *testing.T) {
 
 func TestLeaderWorkerSet(t *testing.T) {
 	w := newWorld(t)
-	if err := shared.Install(t.Context(), crds(t)...); err != nil {
-		t.Fatal(err)
-	}
+	installKinds(t)
 	l := &leaderworkerset.LeaderWorkerSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "llm", Labels: queued},
 		Spec: leaderworkerset.LeaderWorkerSetSpec{

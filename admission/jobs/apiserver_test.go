@@ -237,6 +237,25 @@ func crds(t *testing.T) []string {
 	return files
 }
 
+// installKinds installs the CRDs of all kinds. Kueue asks once, when TrainJobs are
+// first served, which kinds of runtime there are: these come first.
+func installKinds(t *testing.T) {
+	t.Helper()
+	var runtimes, rest []string
+	for _, file := range crds(t) {
+		if strings.HasSuffix(file, "runtimes.yaml") {
+			runtimes = append(runtimes, file)
+		} else {
+			rest = append(rest, file)
+		}
+	}
+	for _, files := range [][]string{runtimes, rest} {
+		if err := shared.Install(t.Context(), files...); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // jobOf reads the object anew, as its integration sees it.
 func (w *world) jobOf(u *unstructured.Unstructured) jobframework.GenericJob {
 	w.Helper()
