@@ -41,7 +41,7 @@ func TestAnswersToPeople(t *testing.T) {
 		},
 		&kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}}, bareQueue("8"),
 		&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "main"}, Spec: kueue.LocalQueueSpec{ClusterQueue: "team"}},
-		bareWorkload("first", "6"), bareWorkload("second", "6"),
+		bareWorkload("first"), bareWorkload("second"),
 	} {
 		if err := client.IgnoreAlreadyExists(c.Create(t.Context(), o)); err != nil {
 			t.Fatal(err)

@@ -109,9 +109,10 @@ func bareQueue(gpus string) *kueue.ClusterQueue {
 	}
 }
 
-func bareWorkload(name, gpus string) *kueue.Workload {
+// bareWorkload wants six cards.
+func bareWorkload(name string) *kueue.Workload {
 	spec := podSpec()
-	spec.Containers[0].Resources.Limits["nvidia.com/gpu"] = resource.MustParse(gpus)
+	spec.Containers[0].Resources.Limits["nvidia.com/gpu"] = resource.MustParse("6")
 	return &kueue.Workload{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
 		Spec: kueue.WorkloadSpec{QueueName: "main", PodSets: []kueue.PodSet{{
@@ -129,7 +130,7 @@ func TestBareAPIServer(t *testing.T) {
 		&kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}},
 		bareQueue("8"),
 		&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "main"}, Spec: kueue.LocalQueueSpec{ClusterQueue: "team"}},
-		bareWorkload("first", "6"), bareWorkload("second", "6"),
+		bareWorkload("first"), bareWorkload("second"),
 	} {
 		if err := client.IgnoreAlreadyExists(c.Create(t.Context(), o)); err != nil {
 			t.Fatal(err)
