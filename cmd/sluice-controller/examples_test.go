@@ -47,6 +47,9 @@ func TestExamplesFromOthers(t *testing.T) {
 				if err := c.Create(t.Context(), u); err != nil {
 					t.Fatalf("%s %s: %v", u.GetKind(), u.GetName(), err)
 				}
+				if u.GetKind() == "Job" { // those of one second have no order but their UIDs'
+					eventually(t, u.GetName()+" is decided on", func() error { return decided(t.Context(), c, u) })
+				}
 			}
 			expects := 0
 			for _, u := range objects {
@@ -85,6 +88,15 @@ func addNode(t *testing.T, c client.Client, name, rack string) {
 		node.Spec.Taints = nil
 		return c.Update(t.Context(), node)
 	})
+}
+
+// decided is nil once the Job waits for a reason, or is admitted.
+func decided(ctx context.Context, c client.Client, u *unstructured.Unstructured) error {
+	err := cameOut(ctx, c, u, "Admitted")
+	if err != nil && strings.HasPrefix(err.Error(), "Pending/") {
+		return nil
+	}
+	return err
 }
 
 // cameOut says how the object differs from what is expected of it.
