@@ -97,6 +97,15 @@ func (f *fakeCluster) Beat(_ context.Context, owner *corev1.Node, now time.Time,
 	return f.called("beat", "")
 }
 
+// fail lets calls fail from now on; nil is that they work.
+func (f *fakeCluster) fail(err error, calls ...string) {
+	f.Lock()
+	defer f.Unlock()
+	for _, name := range calls {
+		f.failing[name] = err
+	}
+}
+
 // heard returns the calls of these names since the last question.
 func (f *fakeCluster) heard(names ...string) []string {
 	f.Lock()
@@ -200,14 +209,12 @@ func TestNothingWaitsForAWrite(t *testing.T) {
 
 func TestFailuresAreSaidOnceAndTriedAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, c *fakeCluster, p *publish.Publisher, log *[]string) {
-		c.failing["write"] = errors.New("the server is away")
+		c.fail(errors.New("the server is away"), "write")
 		p.See(told("one"))
 		after(10 * time.Second)
 		expect(t, "seldomer the longer it lasts", c.heard("write"), "0s write one fails", "1s write one fails", "3s write one fails", "7s write one fails")
 		p.See(told("two"))
-		c.Lock()
-		delete(c.failing, "write")
-		c.Unlock()
+		c.fail(nil, "write")
 		after(10 * time.Second)
 		expect(t, "then the latest", c.heard("write"), "15s write two")
 		if len(*log) != 2 || !strings.Contains((*log)[0], "the server is away") || !strings.Contains((*log)[1], `"works again"`) {
@@ -225,7 +232,7 @@ func TestWhatToDoIsSaid(t *testing.T) {
 		{apierrors.NewNotFound(schema.GroupResource{Resource: "sliceinventories"}, "n1"), "is deploy/crd installed?"},
 	} {
 		bubble(t, func(t *testing.T, f *fakeCluster, p *publish.Publisher, log *[]string) {
-			f.failing["write"] = c.err
+			f.fail(c.err, "write")
 			p.See(told("one"))
 			after(time.Minute)
 			if len(*log) != 1 || !strings.Contains((*log)[0], c.says) {
@@ -241,24 +248,20 @@ func TestRefusedReport(t *testing.T) {
 	bubble(t, func(t *testing.T, c *fakeCluster, p *publish.Publisher, _ *[]string) {
 		p.See(told("one"))
 		after(0)
-		c.failing["write"] = apierrors.NewInvalid(schema.GroupKind{Kind: "SliceInventory"}, "n1", nil)
+		c.fail(apierrors.NewInvalid(schema.GroupKind{Kind: "SliceInventory"}, "n1", nil), "write")
 		after(time.Second)
 		p.See(told("two"))
 		after(time.Second)
 		if c.there.State != v1alpha1.Failed || !strings.Contains(c.there.Message, "the API server refuses") || len(c.there.Cards) > 0 {
 			t.Errorf("the inventory says %+v", c.there)
 		}
-		c.Lock()
-		delete(c.failing, "write")
-		c.heardLocked()
-		c.Unlock()
+		c.fail(nil, "write")
+		c.heard()
 		p.See(told("three"))
 		after(time.Second)
 		expect(t, "the next report is tried whole", c.heard("write"), "2s write three")
 	})
 }
-
-func (f *fakeCluster) heardLocked() { f.calls = nil }
 
 func TestHeartbeat(t *testing.T) {
 	bubble(t, func(t *testing.T, c *fakeCluster, p *publish.Publisher, _ *[]string) {
@@ -280,7 +283,7 @@ func TestHeartbeat(t *testing.T) {
 // A heartbeat does not wait for inventories, and is tried as often as it is due.
 func TestHeartbeatStandsAlone(t *testing.T) {
 	bubble(t, func(t *testing.T, c *fakeCluster, p *publish.Publisher, _ *[]string) {
-		c.failing["write"], c.failing["beat"] = errors.New("no"), errors.New("no")
+		c.fail(errors.New("no"), "write", "beat")
 		var last string
 		for range 20 {
 			p.See(told("one"))
@@ -333,13 +336,11 @@ func TestSomebodyElseWrote(t *testing.T) {
 // A cluster that is away at the start delays all, and loses nothing.
 func TestStartWithoutACluster(t *testing.T) {
 	bubble(t, func(t *testing.T, c *fakeCluster, p *publish.Publisher, log *[]string) {
-		c.failing["node"] = errors.New("connection refused")
+		c.fail(errors.New("connection refused"), "node")
 		p.See(told("one"))
 		after(4 * time.Second)
 		p.See(told("two"))
-		c.Lock()
-		delete(c.failing, "node")
-		c.Unlock()
+		c.fail(nil, "node")
 		after(4 * time.Second)
 		expect(t, "the latest", c.heard("write", "beat"), "7s beat", "7s write two")
 		if len(*log) != 2 || !strings.Contains((*log)[0], "connection refused") {
@@ -367,7 +368,7 @@ func TestRestart(t *testing.T) {
 func TestLabels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newFakeCluster()
-		c.failing["node"] = errors.New("away")
+		c.fail(errors.New("away"), "node")
 		labels := publish.Labels(c, realClock{}, 30*time.Second)
 		get := func(want string) {
 			t.Helper()
@@ -377,13 +378,13 @@ func TestLabels(t *testing.T) {
 			}
 		}
 		get("")
-		delete(c.failing, "node")
+		c.fail(nil, "node")
 		get("u1")
 		c.node = "u2"
 		get("u1") // read lately
 		time.Sleep(31 * time.Second)
 		get("u2")
-		c.failing["node"] = errors.New("away")
+		c.fail(errors.New("away"), "node")
 		time.Sleep(31 * time.Second)
 		get("u2")
 	})
