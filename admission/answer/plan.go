@@ -200,7 +200,7 @@ func (w *World) WhatIf(e Edit) (*WhatIf, error) {
 		most, out.Partial = 2, true
 	}
 	never := func() bool { return false }
-	was, is := newPlay(w.im, w.now), newPlay(im, w.now)
+	was, is := newPlay(w.im, w.now, 1), newPlay(im, w.now, 1)
 	was.settle()
 	is.settle()
 	if out.Before, err = New(was.s.Image(), w.now).Queues(""); err != nil {

@@ -11,9 +11,10 @@ import (
 
 // play lets time pass on a copy: the real loop decides, everything it asks for is
 // done at once and succeeds, who is taken back stops at once and waits again, and
-// who runs ends by its own limit and not before. Nobody new comes. Work without a
-// limit never ends.
+// who runs ends after a part of its own limit. Nobody new comes. Work without a limit
+// never ends.
 type play struct {
+	part    time.Duration // of a limit is used: one in so many
 	s       *admission.State
 	loop    *admission.Loop
 	now     time.Time
@@ -27,9 +28,12 @@ type play struct {
 	ended    []string
 }
 
-func newPlay(im admission.Image, now time.Time) *play {
+// newPlay begins a play in which gangs use one part in so many of their limits; 1 is
+// all of it.
+func newPlay(im admission.Image, now time.Time, part time.Duration) *play {
 	p := &play{
-		s: admission.NewStateOf(im), now: now, version: 1 << 60, known: map[string]admission.Remembered{},
+		part: part,
+		s:    admission.NewStateOf(im), now: now, version: 1 << 60, known: map[string]admission.Remembered{},
 		ends: map[string]time.Time{}, admitted: map[string]admission.Admission{},
 	}
 	p.loop = admission.NewLoop(p.s, p, p)
@@ -37,7 +41,7 @@ func newPlay(im admission.Image, now time.Time) *play {
 		p.known[m.Name] = m
 		switch {
 		case m.Phase == admission.Admitted && m.Workload.Limit > 0:
-			p.ends[m.Name] = later(now, m.Admission.At.Add(m.Workload.Limit))
+			p.ends[m.Name] = later(now, m.Admission.At.Add(m.Workload.Limit/part))
 		case m.Phase == admission.Stopping && (m.Leaving.IsZero() || now.Before(m.Leaving.Add(im.Config.RecoveryWindow))):
 			p.leave(m.Name, false)
 		}
@@ -71,7 +75,7 @@ func (p *play) Carry(_ context.Context, d *admission.Decision) []admission.Outco
 			p.admitted[a.Key] = a
 		}
 		if limit := p.known[a.Key].Workload.Limit; limit > 0 {
-			p.ends[a.Key] = p.now.Add(limit)
+			p.ends[a.Key] = p.now.Add(limit / p.part)
 		}
 	}
 	for _, key := range d.Finish {

@@ -116,7 +116,7 @@ func (e *ETA) text(now time.Time) string {
 	switch {
 	case e.Unknown != "":
 		return "unknown (" + e.Unknown + ")"
-	case e.Early != nil && e.Late != nil && e.Early.After(now):
+	case e.Early != nil && e.Early.After(now) && e.Early.Before(*e.Late):
 		return fmt.Sprintf("%s-%s (%s)", clock(*e.Early, now), clock(*e.Late, now), e.Assumes)
 	default:
 		return fmt.Sprintf("by %s (%s)", clock(*e.Late, now), e.Assumes)
