@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"sluice.dev/sluice/simulations/demo/process"
 )
 
 // patience bounds each step that only waits for a cluster.
@@ -29,6 +27,7 @@ type Demo struct {
 	box        *box // nil with a given cluster
 	cluster    *Cluster
 	supervisor *Supervisor // nil without a controller of its own
+	standby    *Supervisor // nil unless the options ask for one
 	gangs      []*gang
 	needs      []*unstructured.Unstructured
 }
@@ -67,6 +66,10 @@ func (d *Demo) Cluster() *Cluster { return d.cluster }
 
 // Supervisor holds the controller. It is there after Up.
 func (d *Demo) Supervisor() *Supervisor { return d.supervisor }
+
+// Standby holds the second controller. It is there after Up, if the options ask
+// for it.
+func (d *Demo) Standby() *Supervisor { return d.standby }
 
 // ControllerProgram and ControllerLog are paths.
 func (d *Demo) ControllerProgram() string { return d.place.program("sluice-controller") }
@@ -162,38 +165,31 @@ func (d *Demo) startController(ctx context.Context) error {
 	if err := d.writeCredentials(bounded); err != nil {
 		return err
 	}
-	if !d.state.Controller.Alive() {
-		if err := assignPorts(d.state.Ports, webhookPort, healthPort, metricsPort); err != nil {
-			return err
-		}
-	}
-	if err := d.writeConfiguration(); err != nil {
+	if d.supervisor, err = d.start(bounded, d.first(), cluster); err != nil || !d.o.Standby {
 		return err
 	}
-	args := d.controllerArgs(cluster)
-	digest, err := d.controllerDigest(args)
+	d.standby, err = d.start(bounded, d.second(), cluster)
+	return err
+}
+
+// start makes one controller run and says so.
+func (d *Demo) start(ctx context.Context, r replica, cluster string) (*Supervisor, error) {
+	s, err := d.supervise(r, cluster)
 	if err != nil {
-		return err
-	}
-	d.supervisor = &Supervisor{
-		spec: process.Spec{
-			Program: d.ControllerProgram(), Args: args, Dir: d.place.controller(),
-			Env: environment(d.place.controller()), Log: d.ControllerLog(),
-		},
-		digest: digest, health: d.state.Ports[healthPort], state: d.state, say: d.say,
+		return nil, err
 	}
 	begin := time.Now()
-	reused, err := d.supervisor.Ensure(bounded)
+	reused, err := s.Ensure(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if reused {
-		d.say("sluice-controller: runs already, pid %d", d.state.Controller.PID)
+		d.say("%s: runs already, pid %d", r.title, r.record.PID)
 	} else {
-		d.say("sluice-controller: ready after %v, pid %d, as %s/%s", time.Since(begin).Round(10*time.Millisecond),
-			d.state.Controller.PID, controllerNamespace, controllerAccount)
+		d.say("%s: ready after %v, pid %d, as %s/%s", r.title, time.Since(begin).Round(10*time.Millisecond),
+			r.record.PID, controllerNamespace, controllerAccount)
 	}
-	return nil
+	return s, nil
 }
 
 // Down stops what runs and removes all that the demo made: the sandbox and the
@@ -205,12 +201,15 @@ func (d *Demo) Down(ctx context.Context) error {
 			return err
 		}
 	}
-	if d.state.Controller.Alive() {
-		pid := d.state.Controller.PID
-		if err := d.state.Controller.Stop(ctx, stopGrace); err != nil {
+	for _, r := range []replica{d.second(), d.first()} {
+		if !r.record.Alive() {
+			continue
+		}
+		pid := r.record.PID
+		if err := r.record.Stop(ctx, stopGrace); err != nil {
 			return err
 		}
-		d.say("sluice-controller: stopped pid %d", pid)
+		d.say("%s: stopped pid %d", r.title, pid)
 	}
 	if d.state.Fleet.Alive() {
 		pid := d.state.Fleet.PID

@@ -30,6 +30,11 @@ type Options struct {
 	// NoController leaves the controller out: sluice runs in the given cluster
 	// already, and nothing is installed.
 	NoController bool
+	// Standby runs a second controller beside the first; they elect a leader.
+	Standby bool
+	// FrontPort is where the API server calls the webhooks, for someone who listens
+	// there and hands on to a controller that is ready. 0 is the first controller.
+	FrontPort int
 	// Gangs is the folder with the manifests. Empty means the first example.
 	Gangs string
 	// Timeout bounds Play; 0 means DefaultTimeout.

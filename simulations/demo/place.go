@@ -27,21 +27,15 @@ func (p place) state() string           { return filepath.Join(p.dir, "state.jso
 func (p place) program(n string) string { return filepath.Join(p.dir, "bin", n) }
 func (p place) nodes() string           { return filepath.Join(p.dir, "nodes.yaml") }
 func (p place) controller() string      { return filepath.Join(p.dir, "controller") }
-func (p place) configuration() string   { return filepath.Join(p.controller(), "sluice.yaml") }
+func (p place) standby() string         { return filepath.Join(p.dir, "standby") }
 func (p place) kubeconfig() string      { return filepath.Join(p.controller(), "kubeconfig") }
 func (p place) token() string           { return filepath.Join(p.controller(), "token") }
-func (p place) certificates() string    { return filepath.Join(p.controller(), "certs") }
 func (p place) fleet() string           { return filepath.Join(p.dir, "fleet.yaml") }
 func (p place) fleetSocket() string     { return filepath.Join(p.dir, "fleet.sock") }
 func (p place) fleetLog() string        { return filepath.Join(p.dir, "logs", "fleet.log") }
 func (p place) controllerLog() string   { return filepath.Join(p.dir, "logs", "sluice-controller.log") }
-
-// journal is the controller's journal for one cluster, known by its uid: what
-// was decided for another must not be replayed into it.
-func (p place) journal(cluster string) string {
-	return filepath.Join(p.controller(), "journal-"+cluster+".db")
-}
+func (p place) standbyLog() string      { return filepath.Join(p.dir, "logs", "standby.log") }
 
 // contents are the names of all that the demo puts into its folder, but for the
 // sandbox and the lock.
-var contents = []string{"bin", "controller", "fleet.sock", "fleet.yaml", "logs", "nodes.yaml", "state.json"}
+var contents = []string{"bin", "controller", "fleet.sock", "fleet.yaml", "logs", "nodes.yaml", "standby", "state.json"}

@@ -31,6 +31,8 @@ type state struct {
 	// Ports are kept while they are free: the webhooks' entries name one of them.
 	Ports      map[string]int `json:"ports"`
 	Controller recorded       `json:"controller"`
+	// Standby is the second controller, if there is one.
+	Standby recorded `json:"standby"`
 	// Fleet plays the machines of the sandbox.
 	Fleet recorded `json:"fleet"`
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -30,11 +31,14 @@ type Absence struct{ From, To time.Time }
 // Supervisor starts the controller and, while Keep runs, starts it again
 // whenever it has ended.
 type Supervisor struct {
+	title  string
 	spec   process.Spec
 	digest string
-	health int // port
+	record *recorded // in state
 	state  *state
 	say    func(format string, args ...any)
+
+	webhook, health, metrics int // ports
 
 	mu       sync.Mutex
 	stopped  bool  // by Stop: Keep leaves it so
@@ -47,7 +51,7 @@ type Supervisor struct {
 }
 
 // alive reports whether the recorded controller runs.
-func (s *Supervisor) alive() bool { return s.state.Controller.Alive() }
+func (s *Supervisor) alive() bool { return s.record.Alive() }
 
 // start starts the controller and writes it down before anything else.
 func (s *Supervisor) start() error {
@@ -58,7 +62,7 @@ func (s *Supervisor) start() error {
 	}
 	s.starts++
 	s.killed, s.logAt = false, logAt
-	s.state.Controller = recorded{Identity: identity, Digest: s.digest, Since: time.Now().Round(0)}
+	*s.record = recorded{Identity: identity, Digest: s.digest, Since: time.Now().Round(0)}
 	return s.state.save()
 }
 
@@ -68,16 +72,16 @@ func (s *Supervisor) Ensure(ctx context.Context) (reused bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stopped = false
-	if s.alive() && s.state.Controller.Digest == s.digest {
+	if s.alive() && s.record.Digest == s.digest {
 		if err := s.waitReady(ctx); err == nil || ctx.Err() != nil {
 			s.present()
 			return true, err
 		}
-		s.say("sluice-controller: pid %d runs but is not ready; starting it anew", s.state.Controller.PID)
+		s.say(s.title+": pid %d runs but is not ready; starting it anew", s.record.PID)
 	}
 	if s.alive() {
-		s.say("sluice-controller: stopping pid %d", s.state.Controller.PID)
-		if err := s.state.Controller.Stop(ctx, stopGrace); err != nil {
+		s.say(s.title+": stopping pid %d", s.record.PID)
+		if err := s.record.Stop(ctx, stopGrace); err != nil {
 			return false, err
 		}
 	}
@@ -92,9 +96,9 @@ func (s *Supervisor) Ensure(ctx context.Context) (reused bool, err error) {
 			return false, nil
 		}
 		if attempt == attempts || !errors.Is(err, errEnded) {
-			return false, fmt.Errorf("start sluice-controller: %w", err)
+			return false, fmt.Errorf("start %s: %w", s.title, err)
 		}
-		s.say("sluice-controller: ended before it was ready; starting it again")
+		s.say(s.title + ": ended before it was ready; starting it again")
 	}
 }
 
@@ -113,7 +117,7 @@ func (s *Supervisor) waitReady(ctx context.Context) error {
 		case err == nil:
 			return nil
 		case time.Since(told) > 10*time.Second:
-			s.say("sluice-controller: waiting until it is ready: %v", err)
+			s.say(s.title+": waiting until it is ready: %v", err)
 			told = time.Now()
 		}
 		select {
@@ -152,7 +156,7 @@ func (s *Supervisor) revive(backoff time.Duration) (short bool) {
 		return false
 	}
 	s.absent(time.Now())
-	gone, how := s.state.Controller, "was killed"
+	gone, how := *s.record, "was killed"
 	if !s.killed {
 		last := lastLine(tail(s.spec.Log, s.logAt))
 		s.ends = append(s.ends, last)
@@ -160,10 +164,10 @@ func (s *Supervisor) revive(backoff time.Duration) (short bool) {
 	}
 	short = !s.killed && time.Since(gone.Since) < shortLife+backoff
 	if err := s.start(); err != nil {
-		s.say("sluice-controller: pid %d %s; it cannot be started again: %v", gone.PID, how, err)
+		s.say(s.title+": pid %d %s; it cannot be started again: %v", gone.PID, how, err)
 		return true
 	}
-	s.say("sluice-controller: pid %d %s; started again as pid %d", gone.PID, how, s.state.Controller.PID)
+	s.say(s.title+": pid %d %s; started again as pid %d", gone.PID, how, s.record.PID)
 	return short
 }
 
@@ -171,7 +175,7 @@ func (s *Supervisor) revive(backoff time.Duration) (short bool) {
 func (s *Supervisor) settled(ctx context.Context) bool {
 	s.mu.Lock()
 	waiting := len(s.absences) > 0 && s.absences[len(s.absences)-1].To.IsZero()
-	pid := s.state.Controller.PID
+	pid := s.record.PID
 	s.mu.Unlock()
 	if !waiting {
 		return true
@@ -181,7 +185,7 @@ func (s *Supervisor) settled(ctx context.Context) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if pid != s.state.Controller.PID || !s.alive() {
+	if pid != s.record.PID || !s.alive() {
 		return false
 	}
 	s.present()
@@ -211,7 +215,7 @@ func (s *Supervisor) Kill(ctx context.Context) error {
 	s.killed = true
 	s.kills++
 	s.absent(time.Now())
-	return s.state.Controller.Kill(ctx)
+	return s.record.Kill(ctx)
 }
 
 // Stop ends the controller in order, and it stays down until Ensure.
@@ -222,7 +226,38 @@ func (s *Supervisor) Stop(ctx context.Context) error {
 	if s.alive() {
 		s.absent(time.Now())
 	}
-	return s.state.Controller.Stop(ctx, stopGrace)
+	return s.record.Stop(ctx, stopGrace)
+}
+
+// Pause holds the controller where it stands, with all that it believes, until
+// Resume.
+func (s *Supervisor) Pause() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.record.Pause()
+}
+
+// Resume lets a paused controller go on.
+func (s *Supervisor) Resume() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.record.Resume()
+}
+
+// WebhookPort is where the controller answers for its webhooks.
+func (s *Supervisor) WebhookPort() int { return s.webhook }
+
+// Ready reports whether the controller says that it is.
+func (s *Supervisor) Ready(ctx context.Context) bool { return probe(ctx, s.health) == nil }
+
+// leads is the line of the metrics by which a controller says that it decides.
+var leads = regexp.MustCompile(`(?m)^leader_election_master_status\{[^}]*\} 1$`)
+
+// Leads reports whether the controller says that it decides. One that does not
+// answer does not say so, whatever it believes.
+func (s *Supervisor) Leads(ctx context.Context) bool {
+	text, err := fetch(ctx, s.metrics, "/metrics")
+	return err == nil && leads.MatchString(text)
 }
 
 // Kills counts the calls of Kill that found a controller to end.

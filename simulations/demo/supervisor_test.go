@@ -56,7 +56,7 @@ func newSupervisor(t *testing.T) *Supervisor {
 			Program: program, Dir: dir, Log: filepath.Join(dir, "controller.log"),
 			Env: []string{fmt.Sprintf("%s=%d", fakeVariable, port)},
 		},
-		digest: "one", health: port, state: st, say: t.Logf,
+		title: "fake", digest: "one", health: port, record: &st.Controller, state: st, say: t.Logf,
 	}
 	t.Cleanup(func() { _ = s.state.Controller.Kill(context.Background()) })
 	return s
@@ -101,7 +101,7 @@ func TestEnsureUsesARunningController(t *testing.T) {
 	}
 	first := s.state.Controller
 	again := newSupervisor(t) // as a later demo in the same folder
-	again.state, again.spec, again.health = s.state, s.spec, s.health
+	again.state, again.record, again.spec, again.health = s.state, s.record, s.spec, s.health
 	if !ensure(t, again) || again.state.Controller.Identity != first.Identity {
 		t.Error("a good controller was not used again")
 	}

@@ -76,6 +76,23 @@ func (i Identity) Stop(ctx context.Context, grace time.Duration) error {
 	return i.Kill(ctx)
 }
 
+// Pause holds the process where it stands until Resume: as a machine does that
+// swaps, or a virtual one that is moved.
+func (i Identity) Pause() error {
+	if err := i.signal(syscall.SIGSTOP); err != nil {
+		return fmt.Errorf("pause pid %d: %w", i.PID, err)
+	}
+	return nil
+}
+
+// Resume lets a paused process go on.
+func (i Identity) Resume() error {
+	if err := i.signal(syscall.SIGCONT); err != nil {
+		return fmt.Errorf("resume pid %d: %w", i.PID, err)
+	}
+	return nil
+}
+
 func (i Identity) wait(ctx context.Context) error {
 	for i.Alive() {
 		select {
