@@ -405,8 +405,9 @@ func (s *State) assumed(d *Decision) {
 // remember keeps what the cycle learned about shapes, so that the next one need not
 // look at them again.
 func (s *State) remember(d *Decision) {
-	if d.looked == nil {
-		return // read back from the journal
+	if d.looked == nil { // read back from the journal, or a trial's
+		s.kept = nil
+		return
 	}
 	clear(s.news)
 	for shape := range d.untold {

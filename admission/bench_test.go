@@ -16,7 +16,8 @@ import (
 // with what exists, not with what changed, is seen.
 
 // BenchmarkCycle measures a cycle over nodes × waiting gangs: cold, with everything
-// to be looked at, and after one event, with a backlog that does not fit.
+// to be looked at; the same as a trial, which tells nobody why; and after one event,
+// with a backlog that does not fit.
 func BenchmarkCycle(b *testing.B) {
 	for _, size := range []struct{ nodes, gangs int }{{1000, 1000}, {1000, 10000}, {10000, 10000}, {10000, 100000}} {
 		b.Run(fmt.Sprintf("cold/nodes=%d/gangs=%d", size.nodes, size.gangs), func(b *testing.B) {
@@ -27,6 +28,16 @@ func BenchmarkCycle(b *testing.B) {
 				s.reshape()
 				d := Cycle(s, now)
 				b.ReportMetric(float64(len(d.Admit)), "admitted")
+			}
+			done()
+		})
+		b.Run(fmt.Sprintf("trial/nodes=%d/gangs=%d", size.nodes, size.gangs), func(b *testing.B) {
+			s := crowd(size.nodes, size.gangs)
+			now := time.Unix(1000, 0)
+			done := usedCPU(b)
+			for b.Loop() {
+				s.reshape()
+				Trial(s, now)
 			}
 			done()
 		})

@@ -19,17 +19,33 @@ import (
 func Cycle(s *State, now time.Time) Decision {
 	p := newPass(s, now)
 	defer p.close()
+	p.run()
+	p.explain()
+	return p.d
+}
+
+// Trial is Cycle for those who ask what would be done and not why others wait: it
+// decides the same, tells nobody a reason, and spends nothing on the numbers of one.
+func Trial(s *State, now time.Time) Decision {
+	p := newPass(s, now)
+	defer p.close()
+	p.mute = true
+	p.run()
+	p.d.looked = nil // a decision without reasons teaches nothing about shapes
+	return p.d
+}
+
+func (p *pass) run() {
 	p.mend()
 	p.handOver()
 	p.contest()
 	p.grow()
 	p.release()
-	p.explain()
-	return p.d
 }
 
 // pass is one cycle: the state, the books it tries on, and what it decided so far.
 type pass struct {
+	mute  bool // reasons are a code alone: nobody is told them
 	s     *State
 	now   time.Time
 	d     Decision

@@ -361,6 +361,10 @@ func (w *world) cycle(t *testing.T) string {
 		if after := w.dump(); before != after {
 			t.Errorf("a cycle changed the state:\n%s\nbecame\n%s", before, after)
 		}
+		trial := Trial(w.s, w.now)
+		if got, want := deeds(&trial), deeds(&d); got != want {
+			t.Errorf("a trial decides\n%s\nthe cycle\n%s", got, want)
+		}
 		for _, line := range tell(&d) {
 			b.WriteString(line + "\n")
 		}
@@ -381,6 +385,12 @@ func (w *world) cycle(t *testing.T) string {
 		}
 	}
 	return b.String()
+}
+
+// deeds are all of a decision but what it tells people and what it learned.
+func deeds(d *Decision) string {
+	return fmt.Sprintf("admit %v\nmove %v\nevict %v\nrelease %v\nfinish %v\nmarks %v\nnominees %v\nreserve %v, not %d\npast %v\n",
+		d.Admit, d.Move, d.Evict, d.Release, d.Finish, d.Marks, d.Nominees, d.Reservations, d.Unreserved, d.Past)
 }
 
 func tell(d *Decision) []string {

@@ -309,6 +309,8 @@ func (p *pass) offerReason(r *record, o offer) Reason {
 			}
 		}
 		return why
+	case p.mute:
+		return Reason{Code: Capacity}
 	}
 	look, sizes := gang.Look(p.inv, o.spec), r.w.LeastSizes()
 	code := Capacity
