@@ -10,6 +10,11 @@ type Config struct {
 	// Reservations is for how many blocked claims room is reserved in a cycle.
 	// 1 is what is called EASY backfill, more is conservative.
 	Reservations int
+	// ShortestFirst lets the shortest limit go first among what waits in a queue behind a
+	// claim of it for which room is reserved (SJBF): of one priority, who declares
+	// the shorter limit before who declares a longer one or none. Who is first in the
+	// queue stays so, and has room kept, so nobody starves.
+	ShortestFirst bool
 	// RecoveryWindow is how long an admitted gang may miss pods that it needs before
 	// it is taken back whole.
 	RecoveryWindow time.Duration

@@ -226,8 +226,9 @@ func (s *State) Order(name string, now time.Time) []string {
 	}
 	p := newPass(s, now)
 	defer p.close()
+	leaf, _ := s.tree.ID(name)
 	all := s.waiting.Order(name)
-	slices.SortStableFunc(all, func(a, b *queue.Workload) int { return p.compare(q, a, b) })
+	slices.SortStableFunc(all, func(a, b *queue.Workload) int { return p.compare(q, leaf, a, b) })
 	keys := make([]string, len(all))
 	for i, w := range all {
 		keys[i] = w.Key

@@ -69,10 +69,11 @@ type pass struct {
 	off              []shift   // what is off the books for the moment, of work with bounds of its own
 	nominated        map[string]bool
 	admitted         map[string]bool
-	keeps            []keep // of reservations
-	promised         []kept // room on the books for nominees
-	lifts            int    // how many places of gangs were lifted off the books to reserve
-	looks            int    // how many nodes may still be looked at only to tell numbers
+	keeps            []keep       // of reservations
+	shortFirst       map[int]bool // leaves in which the shortest limit goes first from now on
+	promised         []kept       // room on the books for nominees
+	lifts            int          // how many places of gangs were lifted off the books to reserve
+	looks            int          // how many nodes may still be looked at only to tell numbers
 	arena            *queue.Contest
 	lines            map[int]*lineup // by leaf
 	lineOf           endLine         // who is counted on to end
@@ -91,7 +92,7 @@ func newPass(s *State, now time.Time) *pass {
 	}
 	p := &pass{
 		s: s, now: now, d: Decision{At: now, looked: map[string]glance{}, untold: map[string]bool{}, kept: map[string]keep{}}, inv: s.inv, today: s.ledger, later: s.ledger,
-		cursor: map[*queue.Group]int{}, lines: map[int]*lineup{}, failed: map[*queue.Group]Reason{}, fickle: map[*queue.Group]bool{},
+		cursor: map[*queue.Group]int{}, lines: map[int]*lineup{}, shortFirst: map[int]bool{}, failed: map[*queue.Group]Reason{}, fickle: map[*queue.Group]bool{},
 		stopped: map[string]string{}, evicted: map[*record]bool{}, shutNow: map[string]bool{}, replaced: map[*record]bool{}, moved: map[*record]bool{}, nominated: map[string]bool{}, admitted: map[string]bool{},
 	}
 	p.looks = looksMost
@@ -142,7 +143,7 @@ func (p *pass) head(leaf int) (*queue.Workload, quota.Resources) {
 	}
 	var best *queue.Workload
 	if q.Turns {
-		best = p.firstByTurns(q)
+		best = p.firstByTurns(leaf, q)
 	} else {
 		best = p.first(leaf, name)
 	}

@@ -26,6 +26,7 @@ import (
 //	         with further pod sets as lines "  + SET pods=N gpu=N .."
 //	cycle    runs cycles until nothing acts; prints what they decided and who waits why
 //	remember lets past use join the shares, with a half-life: remember 24h
+//	policy   [shortest-first] [reservations=N] changes the policy
 //	at       sets the clock: at 90s
 //	stop     lets the pods of evicted gangs be gone: of all, or of those named
 //	end      NAME.. finishes gangs
@@ -78,6 +79,8 @@ func (w *world) run(t *testing.T, d *datadriven.TestData) string {
 		c := w.s.Config()
 		c.HalfLife, _ = time.ParseDuration(d.CmdArgs[0].String())
 		w.s.Apply(ConfigSeen{c})
+	case "policy":
+		w.policy(t, fields("- "+strings.Join(args(d), " ")))
 	case "cycle":
 		return w.cycle(t)
 	case "at":
@@ -114,6 +117,21 @@ func (w *world) run(t *testing.T, d *datadriven.TestData) string {
 		t.Fatalf("%s: unknown command %s", d.Pos, d.Cmd)
 	}
 	return ""
+}
+
+func (w *world) policy(t *testing.T, l line) {
+	c := w.s.Config()
+	for _, o := range l.opts {
+		switch o[0] {
+		case "shortest-first":
+			c.ShortestFirst = true
+		case "reservations":
+			c.Reservations = int(number(t, o[1]))
+		default:
+			t.Fatalf("policy: unknown option %s", o[0])
+		}
+	}
+	w.s.Apply(ConfigSeen{c})
 }
 
 func args(d *datadriven.TestData) []string {

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"container/heap"
 
 	"sluice.dev/sluice/queue"
@@ -11,12 +12,13 @@ import (
 // Members only ever move on and groups only ever fail, so a group that changed is
 // mended when it comes to the front.
 type lineup struct {
-	groups []*queue.Group
-	next   []*queue.Workload
+	groups     []*queue.Group
+	next       []*queue.Workload
+	shortFirst bool // see Config.ShortestFirst
 }
 
 func (l *lineup) Len() int           { return len(l.groups) }
-func (l *lineup) Less(i, j int) bool { return queue.Compare(l.next[i], l.next[j]) < 0 }
+func (l *lineup) Less(i, j int) bool { return compareLimits(l.shortFirst, l.next[i], l.next[j]) < 0 }
 func (l *lineup) Swap(i, j int) {
 	l.groups[i], l.groups[j] = l.groups[j], l.groups[i]
 	l.next[i], l.next[j] = l.next[j], l.next[i]
@@ -32,6 +34,15 @@ func (l *lineup) Pop() any {
 	return nil
 }
 
+// compareLimits is the order of two workloads of one queue that does not look at
+// users. Members of one group have one limit, so it is the order of groups as well.
+func compareLimits(shortFirst bool, a, b *queue.Workload) int {
+	if !shortFirst || a.Priority != b.Priority || a.Limit == b.Limit {
+		return queue.Compare(a, b)
+	}
+	return cmp.Or(queue.CompareBool(a.Limit == 0, b.Limit == 0), cmp.Compare(a.Limit, b.Limit))
+}
+
 // first is the next workload of the queue that may be tried, or nil.
 func (p *pass) first(leaf int, name string) *queue.Workload {
 	l := p.lines[leaf]
@@ -44,6 +55,10 @@ func (p *pass) first(leaf int, name string) *queue.Workload {
 		}
 		heap.Init(l)
 		p.lines[leaf] = l
+	}
+	if l.shortFirst != p.shortFirst[leaf] {
+		l.shortFirst = p.shortFirst[leaf]
+		heap.Init(l)
 	}
 	for len(l.groups) > 0 {
 		g := l.groups[0]
@@ -63,11 +78,11 @@ func (p *pass) first(leaf int, name string) *queue.Workload {
 
 // firstByTurns is first where users take turns: who is next then changes with what
 // each of them is charged.
-func (p *pass) firstByTurns(q *queue.Queue) *queue.Workload {
+func (p *pass) firstByTurns(leaf int, q *queue.Queue) *queue.Workload {
 	var best *queue.Workload
 	for _, g := range p.s.waiting.Groups(q.Quota.Name) {
 		w := p.member(g)
-		if w == nil || best != nil && p.compare(q, best, w) < 0 {
+		if w == nil || best != nil && p.compare(q, leaf, best, w) < 0 {
 			continue
 		}
 		if _, bad := p.failed[g]; !bad {

@@ -71,6 +71,7 @@ const liftsMost = 50_000
 func (p *pass) keep(k keep) {
 	k.then = nil // the books of this pass are others
 	p.keeps = append(p.keeps, k)
+	p.shortFirst[k.leaf] = p.s.cfg.ShortestFirst
 	p.d.kept[k.key] = k
 	p.d.Reservations = append(p.d.Reservations, Reservation{Key: k.key, Start: k.start, Plan: k.plan, Charge: k.charge})
 }

@@ -94,10 +94,11 @@ func bounded(name string, used, charge quota.Resources, bound func(i int) int64)
 }
 
 // compare orders two workloads of q, by turns of their users if the queue has them.
-func (p *pass) compare(q *queue.Queue, a, b *queue.Workload) int {
+func (p *pass) compare(q *queue.Queue, leaf int, a, b *queue.Workload) int {
+	rest := compareLimits(p.shortFirst[leaf], a, b)
 	if !q.Turns || a.User == b.User || a.Priority != b.Priority {
-		return queue.Compare(a, b)
+		return rest
 	}
 	ra, rb := p.s.records[a.Key], p.s.records[b.Key]
-	return cmp.Or(p.partOf(p.chargedTo(ra)).compare(p.partOf(p.chargedTo(rb))), queue.Compare(a, b))
+	return cmp.Or(p.partOf(p.chargedTo(ra)).compare(p.partOf(p.chargedTo(rb))), rest)
 }
