@@ -5,6 +5,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -130,11 +131,14 @@ type resolution struct {
 	drain   string // why admitted workloads are taken back: a reason of Kueue's
 }
 
-// resolve follows a LocalQueue to a ClusterQueue or, if there is none of that name,
-// to a Volcano Queue.
+// resolve follows what queueOf says: a LocalQueue to a ClusterQueue or, if there is
+// none of that name, to a Volcano Queue.
 func (c *catalog) resolve(namespace, name string) resolution {
 	if name == "" {
 		return resolution{invalid: "spec.queueName is empty"}
+	}
+	if volcano, ok := strings.CutPrefix(name, volcanoMark); ok {
+		return c.resolveVolcano(volcano)
 	}
 	lq := c.localQueues[namespace+"/"+name]
 	if lq == nil {
@@ -159,12 +163,8 @@ func (c *catalog) resolve(namespace, name string) resolution {
 		if drains(cq.Spec.StopPolicy) {
 			r.drain = kueue.WorkloadEvictedByClusterQueueStopped
 		}
-	case target == volcanoRoot:
-		r.invalid = "queue root is the whole cluster; submit to a queue under it"
-	case c.volcanoQueues[target] != nil:
-		if bad := c.faults[object{volcanoQueueKind, "", target}]; bad != nil {
-			r.invalid = fmt.Sprintf("Volcano Queue %s: %s", target, bad.message)
-		}
+	case target == volcanoRoot, c.volcanoQueues[target] != nil:
+		r.invalid = c.resolveVolcano(target).invalid
 	default:
 		r.queue = fmt.Sprintf("ClusterQueue or Volcano Queue %s, to which LocalQueue %s/%s leads,", target, namespace, name)
 	}

@@ -33,7 +33,7 @@ type reader struct {
 // worked in. resolved says whether every node of its admission is known by name.
 func (r *reader) workload(adjusted *kueue.Workload) (seen admission.WorkloadSeen, resolved bool) {
 	wl := adjusted
-	to := r.catalog.resolve(wl.Namespace, string(wl.Spec.QueueName))
+	to := r.catalog.resolve(wl.Namespace, queueOf(wl))
 	w := &queue.Workload{
 		Key: wl.Namespace + "/" + wl.Name, UID: string(wl.UID), Queue: to.queue,
 		Priority: int64(priorityOf(wl)),
@@ -142,14 +142,19 @@ func gateOf(wl *kueue.Workload) string {
 
 // spec fills in what the gang asks for and returns why it can never be admitted as
 // it is written, or "". Of an invalid one as much is filled in as can be counted.
-// A gang that is admitted keeps the size it was admitted with: its job cannot be
-// resized while it runs.
+// A gang that is admitted keeps the size it was admitted with, since its job cannot be
+// resized while it runs; but for one whose sizes are said by GangAnnotation.
 func (r *reader) spec(wl *kueue.Workload, s *gang.Spec, a *admission.Admission) (invalid string) {
 	note := func(format string, args ...any) {
 		if invalid == "" {
 			invalid = fmt.Sprintf(format, args...)
 		}
 	}
+	sizes, total, err := gangSizes(wl)
+	if err != nil {
+		note("%v", err)
+	}
+	s.MinTotal = total
 	seen := map[kueue.PodSetReference]bool{}
 	for i := range wl.Spec.PodSets {
 		ps := &wl.Spec.PodSets[i]
@@ -162,7 +167,7 @@ func (r *reader) spec(wl *kueue.Workload, s *gang.Spec, a *admission.Admission) 
 		for _, p := range problems {
 			note("pod set %s: %s", ps.Name, p)
 		}
-		if a != nil {
+		if !out.resize(sizes) && a != nil {
 			out.shrink(admittedSize(wl, a, out.Name))
 		}
 		s.PodSets = append(s.PodSets, out.PodSet)

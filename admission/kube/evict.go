@@ -70,7 +70,7 @@ func (r *runner) evictionReason(e *admission.Eviction, wl *kueue.Workload) (stri
 		return kueue.WorkloadEvictedByPreemption, ""
 	case admission.Stopped:
 		if workload.IsActive(wl) {
-			if to := r.catalog.resolve(wl.Namespace, string(wl.Spec.QueueName)); to.drain != "" {
+			if to := r.catalog.resolve(wl.Namespace, queueOf(wl)); to.drain != "" {
 				return to.drain, ""
 			}
 		}

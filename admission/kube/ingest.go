@@ -146,7 +146,7 @@ func (r *runner) refreshQueues(anew map[string]bool) {
 		var route resolution
 		for key := range keys {
 			wl := r.workloads[key].seen
-			route = r.catalog.resolve(wl.Namespace, string(wl.Spec.QueueName))
+			route = r.catalog.resolve(wl.Namespace, queueOf(wl))
 			break
 		}
 		if route != r.routes[lq] {

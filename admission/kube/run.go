@@ -37,6 +37,7 @@ type runner struct {
 	namespace string
 	userKey   string
 	policies  []LabelPolicy
+	podGroups bool // somebody else writes the counts and the state of Volcano Queues
 
 	copies      Copies
 	openJournal func() (Journal, error)
@@ -68,7 +69,7 @@ type runner struct {
 
 func newRunner(o Options, log logr.Logger, c client.Client, live client.Reader, recorder record.EventRecorder) *runner {
 	r := &runner{
-		log: log, client: c, live: live, recorder: recorder, clock: o.Clock, workers: o.Workers, namespace: o.Namespace, userKey: o.UserKey, policies: o.Labels, checkEvery: o.CheckEvery,
+		log: log, client: c, live: live, recorder: recorder, clock: o.Clock, workers: o.Workers, namespace: o.Namespace, userKey: o.UserKey, policies: o.Labels, podGroups: o.PodGroups, checkEvery: o.CheckEvery,
 		openJournal: o.OpenJournal, copies: o.Copies, inbox: newInbox(), state: admission.NewState(o.Config), view: newView(), own: newOwn(),
 		verdicts: newClerk("verdicts", log, 200), chores: newClerk("chores", log, 200),
 		drifted: map[string]string{}, lacking: map[object]string{}, later: map[string]later{}, lastTold: map[string]time.Time{}, statuses: map[object]sentStatus{}, said: map[object]string{},

@@ -45,6 +45,9 @@ type Options struct {
 	UserKey string
 	// Labels are labels that nodes should have.
 	Labels []LabelPolicy
+	// PodGroups says that admission/jobs/podgroup is set up: it writes the counts of
+	// PodGroups and the state in the status of Volcano Queues.
+	PodGroups bool
 	// Copies is given a copy of the state when it asks for one, if it is not nil.
 	Copies Copies
 	// Clock is the real one if nil.

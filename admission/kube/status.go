@@ -278,12 +278,14 @@ func (r *runner) reportVolcanoQueue(v *volcano.Queue, t *tally, now time.Time) {
 		t = &tally{}
 	}
 	s := v.Status.DeepCopy()
-	s.Pending, s.Running = t.pending, t.admitted
-	switch {
-	case s.State == "":
-		s.State = volcano.QueueStateOpen
-	case s.State == volcano.QueueStateClosing && t.pending+t.reserving == 0:
-		s.State = volcano.QueueStateClosed
+	if !r.podGroups { // else who reads them counts them, and opens and closes
+		s.Pending, s.Running = t.pending, t.admitted
+		switch {
+		case s.State == "":
+			s.State = volcano.QueueStateOpen
+		case s.State == volcano.QueueStateClosing && t.pending+t.reserving == 0:
+			s.State = volcano.QueueStateClosed
+		}
 	}
 	used := r.state.Usage(v.Name)
 	s.Allocated = corev1.ResourceList{}

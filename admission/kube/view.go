@@ -62,7 +62,7 @@ func newView() view {
 }
 
 func localQueueKey(wl *kueue.Workload) string {
-	return wl.Namespace + "/" + string(wl.Spec.QueueName)
+	return wl.Namespace + "/" + queueOf(wl)
 }
 
 // index puts the workload into the indexes, or takes it out if on is false.
@@ -71,7 +71,7 @@ func (v *view) index(key string, wl *kueue.Workload, on bool) {
 	if on {
 		if v.byLocalQueue[lq] == nil {
 			v.byLocalQueue[lq] = map[string]bool{}
-			v.routes[lq] = v.catalog.resolve(wl.Namespace, string(wl.Spec.QueueName))
+			v.routes[lq] = v.catalog.resolve(wl.Namespace, queueOf(wl))
 		}
 		v.byLocalQueue[lq][key] = true
 		return
