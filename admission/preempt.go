@@ -333,7 +333,9 @@ func goes(victims []victim, r *record) bool {
 
 // may asks what depends on who was taken back already: between queues the victim's
 // side must be above what it owns while the claim stays within what its side owns;
-// or, both borrowing, the claim's share after must be at most the loser's after.
+// or, both borrowing, the claim's share after must be at most the loser's after, and
+// its queue's priority at least the loser's: in the order of claims that comes before
+// the share, so the loser would be served first again.
 func (p *pass) may(leaf int, v victim, charge quota.Resources, ledger *quota.Ledger) bool {
 	if v.r.queue == p.s.tree.Name(leaf) {
 		return true
@@ -349,7 +351,7 @@ func (p *pass) may(leaf int, v victim, charge quota.Resources, ledger *quota.Led
 	if ledger.Owns(leaf, charge) && ledger.Owns(gains, charge) {
 		return true
 	}
-	if !p.s.cfg.FairReclaim {
+	if !p.s.cfg.FairReclaim || cmp.Or(cmp.Compare(p.priority(leaf), p.priority(id)), cmp.Compare(p.priority(gains), p.priority(loses))) < 0 {
 		return false
 	}
 	mark := ledger.Mark()
