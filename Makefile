@@ -43,8 +43,8 @@ test: ## everything that tests the product, the demo on a real control plane inc
 	go test $(CHEAP)
 	@$(MAKE) --no-print-directory sandbox
 	go build ./...
-	go test -p 1 -timeout 20m $$(go list ./... | grep -v /simulations/e2e)
-	SLUICE_E2E=1 go test -v -count 1 -timeout 40m ./simulations/e2e
+	go test -p 1 -timeout 20m $$(go list ./... | grep -vE '/simulations/(e2e|chaos)$$')
+	SLUICE_E2E=1 go test -v -count 1 -p 1 -timeout 40m ./simulations/e2e ./simulations/chaos
 	cd simulations/sandbox && go test -p 1 -timeout 20m ./...
 
 .PHONY: quick
@@ -104,6 +104,14 @@ fuzz: ## every fuzz test for FUZZTIME (30s)
 .PHONY: bench
 bench: ## the benchmarks of the core
 	go test -run '^$$' -bench . -benchmem $(CORE)
+
+# A seed repeats which faults and gangs there are, not the instants of each.
+FOR ?= 10m
+.PHONY: chaos
+chaos: ## break everything on a real control plane for FOR=10m [SEED=N], and watch the promises
+	@mkdir -p bin
+	go build -o bin/chaos ./simulations/chaos/cmd/chaos
+	bin/chaos --for $(FOR) $(if $(SEED),--seed $(SEED))
 
 .PHONY: clean
 clean: ## remove what was built here (not the control plane in the cache)

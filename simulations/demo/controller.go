@@ -105,7 +105,7 @@ func (d *Demo) supervise(r replica, cluster string) (*Supervisor, error) {
 			Program: d.ControllerProgram(), Args: args, Dir: r.dir,
 			Env: environment(r.dir), Log: r.log,
 		},
-		title: r.title, digest: digest, record: r.record, state: d.state, say: d.say,
+		title: r.title, journal: r.journal(cluster), digest: digest, record: r.record, state: d.state, say: d.say,
 		webhook: d.port(r, webhookPort), health: d.port(r, healthPort), metrics: d.port(r, metricsPort),
 	}, nil
 }

@@ -116,6 +116,15 @@ func (d *Demo) Up(ctx context.Context) error {
 	return nil
 }
 
+// Apply makes the objects of a folder's manifests what these say. It needs Up.
+func (d *Demo) Apply(ctx context.Context, folder string) error {
+	objects, err := readFolder(folder)
+	if err != nil {
+		return err
+	}
+	return d.applyAll(ctx, objects)
+}
+
 // reach connects to the given cluster, or to the sandbox once that runs.
 func (d *Demo) reach(ctx context.Context) (err error) {
 	if d.o.Kubeconfig != "" { // a mistake in its name must not stop what runs
@@ -188,6 +197,9 @@ func (d *Demo) start(ctx context.Context, r replica, cluster string) (*Superviso
 	} else {
 		d.say("%s: ready after %v, pid %d, as %s/%s", r.title, time.Since(begin).Round(10*time.Millisecond),
 			r.record.PID, controllerNamespace, controllerAccount)
+	}
+	if d.o.Started != nil {
+		d.o.Started(s)
 	}
 	return s, nil
 }

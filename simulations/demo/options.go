@@ -35,6 +35,8 @@ type Options struct {
 	// FrontPort is where the API server calls the webhooks, for someone who listens
 	// there and hands on to a controller that is ready. 0 is the first controller.
 	FrontPort int
+	// Started, if set, is told of each controller once it is ready.
+	Started func(*Supervisor)
 	// Gangs is the folder with the manifests. Empty means the first example.
 	Gangs string
 	// Timeout bounds Play; 0 means DefaultTimeout.

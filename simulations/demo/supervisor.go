@@ -31,12 +31,13 @@ type Absence struct{ From, To time.Time }
 // Supervisor starts the controller and, while Keep runs, starts it again
 // whenever it has ended.
 type Supervisor struct {
-	title  string
-	spec   process.Spec
-	digest string
-	record *recorded // in state
-	state  *state
-	say    func(format string, args ...any)
+	title   string
+	journal string // path
+	spec    process.Spec
+	digest  string
+	record  *recorded // in state
+	state   *state
+	say     func(format string, args ...any)
 
 	webhook, health, metrics int // ports
 
@@ -243,6 +244,15 @@ func (s *Supervisor) Resume() error {
 	defer s.mu.Unlock()
 	return s.record.Resume()
 }
+
+// Title is what the controller is called in what is said of it.
+func (s *Supervisor) Title() string { return s.title }
+
+// Journal and Log are paths.
+func (s *Supervisor) Journal() string { return s.journal }
+
+// Log is the path of the log of every controller that was started.
+func (s *Supervisor) Log() string { return s.spec.Log }
 
 // WebhookPort is where the controller answers for its webhooks.
 func (s *Supervisor) WebhookPort() int { return s.webhook }

@@ -233,9 +233,10 @@ func Default() Configuration {
 		Journal: Journal{Path: "/var/lib/sluice/journal.db"},
 		LeaderElection: LeaderElection{
 			ResourceName:  "sluice-controller",
-			LeaseDuration: 15 * time.Second,
-			RenewDeadline: 10 * time.Second,
-			RetryPeriod:   2 * time.Second,
+			// A leader that is gone is followed within 10 s and one retry, 14 s at worst.
+			LeaseDuration: 10 * time.Second,
+			RenewDeadline: 7 * time.Second,
+			RetryPeriod:   1500 * time.Millisecond,
 		},
 		Client:        Client{QPS: 500, Burst: 1000},
 		LabelPolicies: []LabelPolicy{},
