@@ -38,6 +38,7 @@ func run(ctx context.Context, rest *rest.Config, settings config.Configuration) 
 	if err != nil {
 		return fmt.Errorf("look for namespace %s: %w", settings.Namespace, err)
 	}
+	putFence(rest, settings)
 	mgr, err := newManager(rest, settings)
 	if err != nil {
 		return fmt.Errorf("create manager: %w", err)

@@ -232,7 +232,7 @@ func Default() Configuration {
 		},
 		Journal: Journal{Path: "/var/lib/sluice/journal.db"},
 		LeaderElection: LeaderElection{
-			ResourceName:  "sluice-controller",
+			ResourceName: "sluice-controller",
 			// A leader that is gone is followed within 10 s and one retry, 14 s at worst.
 			LeaseDuration: 10 * time.Second,
 			RenewDeadline: 7 * time.Second,
