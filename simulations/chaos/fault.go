@@ -45,19 +45,42 @@ var faults = []fault{
 	{"somebody else writes to every object", false, (*run).scribble},
 }
 
-// choose returns the faults of these names; all, if there are none.
-func choose(names []string) (of []fault, err error) {
-	if len(names) == 0 {
-		return faults, nil
+// exchange needs an earlier build.
+var exchange = fault{"the controllers go back to an earlier build, and forth again", false, (*run).exchange}
+
+// choose returns the faults that the options name; all, if they name none.
+func (r *run) choose() (of []fault, err error) {
+	all := faults
+	if r.o.Earlier != "" {
+		all = append(slices.Clone(faults), exchange)
 	}
-	for _, name := range names {
-		i := slices.IndexFunc(faults, func(f fault) bool { return f.name == name })
+	if len(r.o.Only) == 0 {
+		return all, nil
+	}
+	for _, name := range r.o.Only {
+		i := slices.IndexFunc(all, func(f fault) bool { return f.name == name })
 		if i < 0 {
 			return nil, fmt.Errorf("there is no fault %q", name)
 		}
-		of = append(of, faults[i])
+		of = append(of, all[i])
 	}
 	return of, nil
+}
+
+// exchange is a roll-back and an upgrade, one controller after the other, as a
+// Deployment does it.
+func (r *run) exchange(ctx context.Context, random *rand.Rand) error {
+	for _, program := range []string{r.o.Earlier, r.demo.ControllerProgram()} {
+		for _, s := range r.controllers {
+			if err := s.Replace(ctx, program); err != nil {
+				return err
+			}
+		}
+		if err := pause(ctx, between(random, 3*time.Second, 10*time.Second)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func between(random *rand.Rand, low, high time.Duration) time.Duration {

@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -37,8 +40,12 @@ type Options struct {
 	// For is how long faults go on.
 	For  time.Duration
 	Seed uint64
-	// Only are the names of the faults to try; empty means all.
+	// Only are the names of the faults to try, all of them in each round; empty means
+	// all there are.
 	Only []string
+	// Earlier is an earlier build of the controller. With it, going back to it and
+	// forth again is one of the faults.
+	Earlier string
 	// Say is told, a line at a time, what happens.
 	Say func(format string, args ...any)
 }
@@ -118,14 +125,18 @@ func Run(ctx context.Context, o Options) (Report, error) {
 // rounds makes rounds until the time is over; at least one.
 func (r *run) rounds(ctx context.Context, end time.Time) error {
 	random := rand.New(rand.NewPCG(r.o.Seed, 2))
-	chosen, err := choose(r.o.Only)
+	chosen, err := r.choose()
 	if err != nil {
 		return err
 	}
 	var order []int
+	each := perRound
+	if len(r.o.Only) > 0 {
+		each = len(r.o.Only)
+	}
 	for first := true; first || time.Now().Before(end); first = false {
 		var of []fault
-		for range perRound {
+		for range each {
 			if len(order) == 0 { // each in turn, in an order by lot
 				order = random.Perm(len(chosen))
 			}
@@ -186,9 +197,31 @@ func (r *run) judge(log *witness.Log, excused []witness.Interval) {
 	for _, violation := range v.Violations {
 		r.violated("round %d: %v", r.report.Rounds, violation)
 	}
-	if len(v.Violations) > 0 {
+	before := len(r.report.Violations)
+	for _, text := range needless(log) {
+		r.violated("round %d: %s", r.report.Rounds, text)
+	}
+	if len(v.Violations)+len(r.report.Violations)-before > 0 {
 		r.keep(log)
 	}
+}
+
+// needless tells of the gangs that were taken back for something else than to make
+// room: no fault is a reason to stop what runs.
+func needless(log *witness.Log) []string {
+	found := make(map[string]bool)
+	witness.Replay(log, func(w *witness.World, _ witness.Record) {
+		for key, wl := range w.Workloads {
+			if wl == nil {
+				continue
+			}
+			c := apimeta.FindStatusCondition(wl.Status.Conditions, kueue.WorkloadEvicted)
+			if c != nil && c.Status == metav1.ConditionTrue && c.Reason != kueue.WorkloadEvictedByPreemption {
+				found[fmt.Sprintf("%s was evicted: %s: %s", key, c.Reason, c.Message)] = true
+			}
+		}
+	})
+	return slices.Sorted(maps.Keys(found))
 }
 
 func (r *run) violated(format string, args ...any) {

@@ -230,6 +230,19 @@ func (s *Supervisor) Stop(ctx context.Context) error {
 	return s.record.Stop(ctx, stopGrace)
 }
 
+// Replace stops the controller in order and starts another program in its place,
+// with the same arguments and files. It returns when that one is ready.
+func (s *Supervisor) Replace(ctx context.Context, program string) error {
+	if err := s.Stop(ctx); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.spec.Program, s.digest = program, "program "+program
+	s.mu.Unlock()
+	_, err := s.Ensure(ctx)
+	return err
+}
+
 // Pause holds the controller where it stands, with all that it believes, until
 // Resume.
 func (s *Supervisor) Pause() error {

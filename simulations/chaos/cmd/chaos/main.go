@@ -40,6 +40,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags.SetOutput(stderr)
 	length := flags.Duration("for", 10*time.Minute, "how long faults go on")
 	seed := flags.Uint64("seed", rand.Uint64N(1_000_000), "which faults and gangs, and in which order")
+	earlier := flags.String("earlier", "", "an earlier build of sluice-controller, to go back to and forth again")
 	keep := flags.Bool("keep", false, "leave everything running and its logs in place")
 	if flags.Parse(args) != nil || flags.NArg() > 0 || *length < 0 {
 		flags.Usage()
@@ -58,7 +59,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		say("remove what an earlier run left: %v", err)
 		return 1
 	}
-	report, err := chaos.Run(ctx, chaos.Options{Demo: o, For: *length, Seed: *seed, Say: say})
+	report, err := chaos.Run(ctx, chaos.Options{Demo: o, For: *length, Seed: *seed, Earlier: *earlier, Say: say})
 	show(stdout, report)
 	if err != nil || len(report.Violations) > 0 {
 		say("logs and data are kept in %s (%v)", o.Dir, err)
