@@ -41,6 +41,11 @@ func gangSizes(wl *kueue.Workload) (sets []SetSize, total int, err error) {
 	if !ok {
 		return nil, 0, nil
 	}
+	return ParseGang(text)
+}
+
+// ParseGang reads what FormatGang wrote.
+func ParseGang(text string) (sets []SetSize, total int, err error) {
 	parts := strings.Split(text, ",")
 	last, ok := strings.CutPrefix(parts[len(parts)-1], "total=")
 	if total, err = strconv.Atoi(last); !ok || err != nil || total < 0 {

@@ -12,6 +12,7 @@ import (
 	podconstants "sigs.k8s.io/kueue/pkg/controller/jobs/pod/constants"
 
 	"sluice.dev/sluice/admission/jobs"
+	"sluice.dev/sluice/admission/jobs/podgroup"
 )
 
 // timeoutSeconds is how long a labelled object waits for an answer. The
@@ -31,7 +32,8 @@ type hook struct {
 	conditions []arv1.MatchCondition
 	// label is what an object must carry to be asked about; "" is the queue's.
 	label string
-	// everywhere drops the label and namespace selectors.
+	// unlabelled drops the label selector; everywhere drops that and the namespaces'.
+	unlabelled bool
 	everywhere bool
 }
 
@@ -76,6 +78,12 @@ const (
 	leaderWorkerSetLabel = "leaderworkerset.sigs.k8s.io/name"
 )
 
+// volcanoPod picks the pods that ask for Volcano's scheduler.
+var volcanoPod = arv1.MatchCondition{
+	Name:       "for-volcano",
+	Expression: `object.spec.schedulerName == "` + podgroup.Scheduler + `"`,
+}
+
 var (
 	create = []arv1.OperationType{arv1.Create}
 	both   = []arv1.OperationType{arv1.Create, arv1.Update}
@@ -110,7 +118,8 @@ func of(f jobs.Framework) hook {
 	}
 }
 
-// mutating suspends jobs and gates pods at creation. Failing closed is what
+// mutating suspends jobs and gates pods at creation, and takes pods over that ask for
+// Volcano's scheduler. Failing closed is what
 // makes "no pod before admission" hold: while nobody answers, an object that
 // asks to be queued is refused, and its owner is told, rather than started.
 func (o Options) mutating() []hook {
@@ -140,6 +149,13 @@ func (o Options) mutating() []hook {
 				hooks = append(hooks, h)
 			}
 		}
+	}
+	if o.Volcano {
+		hooks = append(hooks, hook{
+			name: "mvolcanopod.jobs.sluice.dev", path: takeOverPath,
+			version: "v1", resource: "pods", scope: arv1.NamespacedScope,
+			operations: create, failure: arv1.Fail, conditions: []arv1.MatchCondition{volcanoPod}, unlabelled: true,
+		})
 	}
 	return hooks
 }
@@ -228,6 +244,9 @@ func (h hook) rules() []arv1.RuleWithOperations {
 func (h hook) selectors(o Options) (object, namespace *metav1.LabelSelector) {
 	if h.everywhere {
 		return &metav1.LabelSelector{}, &metav1.LabelSelector{}
+	}
+	if h.unlabelled {
+		return &metav1.LabelSelector{}, jobs.ExceptNamespaces(o.ExcludedNamespaces)
 	}
 	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
 		Key: cmp.Or(h.label, constants.QueueLabel), Operator: metav1.LabelSelectorOpExists,

@@ -12,8 +12,9 @@
 //	configurations, all else ◀── configurer, from Options
 //
 // Invariants:
-//   - The API server calls us only for objects that carry the queue label, and
-//     in no excluded namespace. Whatever else is created, updated or deleted in
+//   - The API server calls us only for objects that carry the queue label, and with
+//     Volcano's integration for pods that ask for Volcano's scheduler, and in no
+//     excluded namespace. Whatever else is created, updated or deleted in
 //     the cluster never depends on sluice.
 //   - Of the labelled objects nothing is created while sluice is down, since it
 //     would start unmanaged; but what already runs may go on and end: updates

@@ -42,6 +42,8 @@ type Options struct {
 	Frameworks []string
 	// Kinds are further kinds, enabled as well.
 	Kinds []jobs.Kind
+	// Volcano takes over pods that ask for Volcano's scheduler.
+	Volcano bool
 	// Submit tells submitters what can be known of the devices that they ask for;
 	// Refuse refuses what can never start.
 	Submit, Refuse bool

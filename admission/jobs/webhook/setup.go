@@ -74,6 +74,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) (*Hooks, error) {
 			return nil, fmt.Errorf("add certificate rotator: %w", err)
 		}
 	}
+	if o.Volcano {
+		serveTakeOver(mgr)
+	}
 	if o.Submit {
 		serveSubmit(mgr, o.Refuse)
 	}
