@@ -46,6 +46,7 @@ test: ## everything that tests the product, the demo on a real control plane inc
 	go test -p 1 -timeout 20m $$(go list ./... | grep -vE '/simulations/(e2e|chaos)$$')
 	SLUICE_E2E=1 go test -v -count 1 -p 1 -timeout 40m ./simulations/e2e ./simulations/chaos
 	cd simulations/sandbox && go test -p 1 -timeout 20m ./...
+	cd simulations/bench && SLUICE_E2E=1 go test -count 1 -timeout 20m ./...
 
 .PHONY: quick
 quick: ## the tests that need no server
@@ -59,14 +60,16 @@ race: ## the same under the race detector (needs a C compiler)
 check: vet lint generated ## what has to hold before a change lands, beside the tests
 
 .PHONY: vet
-vet: ## go vet, both modules
+vet: ## go vet, all modules
 	go vet ./...
 	cd simulations/sandbox && go vet ./...
+	cd simulations/bench && go vet ./...
 
 .PHONY: lint
-lint: ## golangci-lint, both modules (the first time it builds itself, in minutes)
+lint: ## golangci-lint, all modules (the first time it builds itself, in minutes)
 	$(LINT) run ./...
 	cd simulations/sandbox && $(LINT) run --config ../../.golangci.yml ./...
+	cd simulations/bench && $(LINT) run --config ../../.golangci.yml ./...
 
 .PHONY: generated
 generated: ## fail if a generated file is out of date
@@ -80,6 +83,7 @@ generate: ## write the generated files
 fmt: ## format everything
 	$(LINT) fmt ./...
 	cd simulations/sandbox && $(LINT) fmt --config ../../.golangci.yml ./...
+	cd simulations/bench && $(LINT) fmt --config ../../.golangci.yml ./...
 
 .PHONY: scenarios
 scenarios: build ## run every scenario file, or make scenarios FILES="a.yaml b.yaml"
@@ -104,6 +108,13 @@ fuzz: ## every fuzz test for FUZZTIME (30s)
 .PHONY: bench
 bench: ## the benchmarks of the core
 	go test -run '^$$' -bench . -benchmem $(CORE)
+
+SHAPE ?= baseline
+NTH ?= 1
+.PHONY: bench-api
+bench-api: ## sluice beside Kueue on an API server each: SHAPE=baseline|large|backlog, NTH=10 for a tenth
+	cd simulations/bench && go build -o ../../bin/bench ./cmd/bench
+	bin/bench --shape $(SHAPE) --nth $(NTH)
 
 # A seed repeats which faults and gangs there are, not the instants of each.
 FOR ?= 10m

@@ -44,11 +44,11 @@ type load struct {
 	random  *rand.Rand
 	seed    uint64
 
-	mu               sync.Mutex
-	made, ended      int
-	failed           []string // Jobs that came to an end that is not theirs
-	refused, retries int      // what the API server said no to while it was broken
-	draining         bool
+	mu          sync.Mutex
+	made, ended int
+	failed      []string // Jobs that came to an end that is not theirs
+	retries     int      // what the API server did not take while it was broken
+	draining    bool
 }
 
 // next is the nth gang of the seed.
