@@ -16,6 +16,9 @@
 // few fields that matter. It is queued like the others. A kind whose CRD comes late is
 // noticed within two minutes: Kueue looks for it less and less often.
 //
+// Volcano's PodGroups are queued by the subpackage podgroup, which has nothing to do with
+// Kueue's integrations.
+//
 // Everything of Kueue's controllers stays behind this package and its
 // subpackage webhook, since their signatures change from version to version.
 // Other packages see Kueue's API types and the functions in its pkg/workload.

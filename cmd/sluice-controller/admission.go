@@ -20,6 +20,7 @@ func setupAdmission(mgr ctrl.Manager, settings config.Configuration, copies kube
 		Config:      policy(settings.Policy),
 		Namespace:   settings.Namespace,
 		UserKey:     settings.Policy.UserKey,
+		PodGroups:   settings.Integrations.Volcano,
 		Labels:      labelPolicies(settings.LabelPolicies),
 		OpenJournal: func() (kube.Journal, error) { return openJournal(settings.Journal.Path) },
 	})

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	arv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -19,22 +20,35 @@ import (
 
 	"sluice.dev/sluice/admission/jobs/notice"
 	apiserver "sluice.dev/sluice/admission/jobs/plane"
+	"sluice.dev/sluice/admission/jobs/webhook"
 )
 
-// expectation is the annotation of an example's object: Admitted, Pending/REASON, or
-// the reason of an event.
+// expectation is the annotation of an example's object: Admitted, Pending/REASON, the
+// reason of an event; of a PodGroup, or of a Job of Volcano's by that of its PodGroup,
+// the phase and how many pods run.
 const expectation = "example.sluice.dev/expect"
 
 // Manifests as people have them who come from Kueue or Volcano, applied unchanged to a
 // cluster of 16 nodes of 8 GPUs, two to a rack, with the controller as a process.
 func TestExamplesFromOthers(t *testing.T) {
 	p, c := bare(t, "*_*.yaml")
-	process(t, p)
+	config := installed(t, p, c)
+	process(t, p, "--config", config)
+	eventually(t, "the webhooks are in place", func() error {
+		m := &arv1.MutatingWebhookConfiguration{}
+		if err := c.Get(t.Context(), client.ObjectKey{Name: webhook.ConfigurationName}, m); err != nil {
+			return err
+		}
+		if n := len(m.Webhooks); n == 0 || len(m.Webhooks[n-1].ClientConfig.CABundle) == 0 {
+			return fmt.Errorf("%d hooks", n)
+		}
+		return nil
+	})
 	for i := range 16 {
 		addNode(t, c, fmt.Sprintf("node-%02d", i), fmt.Sprintf("rack-%d", i/2))
 	}
 	files, err := filepath.Glob("../../deploy/examples/from-*/*.yaml")
-	if err != nil || len(files) < 8 {
+	if err != nil || len(files) < 10 {
 		t.Fatalf("%d examples, %v", len(files), err)
 	}
 	for _, file := range files {
@@ -44,10 +58,14 @@ func TestExamplesFromOthers(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, u := range objects {
-				if err := c.Create(t.Context(), u); err != nil {
-					t.Fatalf("%s %s: %v", u.GetKind(), u.GetName(), err)
+				eventually(t, "make "+u.GetKind()+" "+u.GetName(), func() error { return client.IgnoreAlreadyExists(c.Create(t.Context(), u)) })
+				if u.GetKind() == "Namespace" {
+					account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: u.GetName(), Name: "default"}}
+					if err := c.Create(t.Context(), account); err != nil {
+						t.Fatal(err)
+					}
 				}
-				if u.GetKind() == "Job" { // those of one second have no order but their UIDs'
+				if u.GetAPIVersion() == "batch/v1" { // those of one second have no order but their UIDs'
 					eventually(t, u.GetName()+" is decided on", func() error { return decided(t.Context(), c, u) })
 				}
 			}
@@ -55,7 +73,14 @@ func TestExamplesFromOthers(t *testing.T) {
 			for _, u := range objects {
 				if want := u.GetAnnotations()[expectation]; want != "" {
 					expects++
-					eventually(t, u.GetKind()+" "+u.GetName()+": "+want, func() error { return cameOut(t.Context(), c, u, want) })
+					eventually(t, u.GetKind()+" "+u.GetName()+": "+want, func() error {
+						if u.GroupVersionKind().Group == "batch.volcano.sh" {
+							if err := volcanoJob(t.Context(), c, u); err != nil {
+								return err
+							}
+						}
+						return errors.Join(runReleased(t.Context(), c, u.GetNamespace()), cameOut(t.Context(), c, u, want))
+					})
 				}
 			}
 			if expects == 0 {
@@ -112,6 +137,9 @@ func cameOut(ctx context.Context, c client.Client, u *unstructured.Unstructured,
 			}
 		}
 		return fmt.Errorf("none of %d events says so", len(events.Items))
+	}
+	if strings.HasSuffix(u.GroupVersionKind().Group, ".volcano.sh") {
+		return phaseIs(ctx, c, u, want)
 	}
 	var list kueue.WorkloadList
 	if err := c.List(ctx, &list, client.InNamespace(u.GetNamespace())); err != nil {

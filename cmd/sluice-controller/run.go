@@ -20,6 +20,7 @@ import (
 
 	"sluice.dev/sluice/admission/jobs"
 	"sluice.dev/sluice/admission/jobs/notice"
+	"sluice.dev/sluice/admission/jobs/podgroup"
 	"sluice.dev/sluice/admission/jobs/webhook"
 	"sluice.dev/sluice/admission/kube"
 	"sluice.dev/sluice/cmd/sluice-controller/config"
@@ -43,7 +44,7 @@ func run(ctx context.Context, rest *rest.Config, settings config.Configuration) 
 	if err != nil {
 		return fmt.Errorf("create manager: %w", err)
 	}
-	if err := notice.Await(ctx, mgr.GetAPIReader(), mgr.GetLogger().WithName("notice")); err != nil {
+	if err := notice.Await(ctx, mgr.GetAPIReader(), settings.Integrations.Volcano, mgr.GetLogger().WithName("notice")); err != nil {
 		return fmt.Errorf("look for other schedulers: %w", err)
 	}
 	if err := setup(ctx, mgr, settings); err != nil {
@@ -133,10 +134,15 @@ func setup(ctx context.Context, mgr ctrl.Manager, settings config.Configuration)
 	}); err != nil {
 		return fmt.Errorf("set up job integrations: %w", err)
 	}
-	if err := notice.Setup(mgr); err != nil {
+	if settings.Integrations.Volcano {
+		if err := podgroup.Setup(ctx, mgr, ready); err != nil {
+			return fmt.Errorf("set up Volcano's PodGroups: %w", err)
+		}
+	}
+	if err := notice.Setup(mgr, settings.Integrations.Volcano); err != nil {
 		return fmt.Errorf("set up notices: %w", err)
 	}
-	if err := notice.Watch(mgr); err != nil {
+	if err := notice.Watch(mgr, settings.Integrations.Volcano); err != nil {
 		return err
 	}
 	copies, err := setupAPI(mgr, settings)
@@ -167,7 +173,7 @@ func webhookOptions(settings config.Configuration) webhook.Options {
 		Namespace: settings.Namespace, Host: w.Host, Port: w.Port, CertDir: w.CertDir,
 		Rotate: w.RotateCertificates, URL: w.URL, ServiceName: w.Service.Name, ServicePort: w.Service.Port,
 		Submit: settings.Submit != config.SubmitSilent, Refuse: settings.Submit == config.SubmitRefuse,
-		Frameworks: settings.Integrations.Frameworks, Kinds: jobKinds(settings.Integrations.Kinds),
+		Frameworks: settings.Integrations.Frameworks, Kinds: jobKinds(settings.Integrations.Kinds), Volcano: settings.Integrations.Volcano,
 		ExcludedNamespaces: excludedNamespaces(settings),
 	}
 }

@@ -49,6 +49,9 @@ var unasked = map[string]string{
 	"patch kueue.x-k8s.io/cohorts/status":        "Cohorts",
 	"update scheduling.volcano.sh/queues/status": "the other call for a status",
 	"patch scheduling.volcano.sh/queues/status":  "Volcano queues",
+	"create scheduling.volcano.sh/podgroups":     "pods of Volcano's that name no group",
+	"patch scheduling.volcano.sh/podgroups":      "the status of PodGroups",
+	"patch scheduling.volcano.sh/queues":         "queues that were closed with their parent",
 	"update sluice.dev/sliceinventories/status":  "the other call for a status",
 	"patch sluice.dev/sliceinventories/status":   "nodes with an agent",
 }

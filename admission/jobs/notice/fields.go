@@ -33,6 +33,8 @@ var (
 	volcanoVersion = schema.GroupVersion{Group: "scheduling.volcano.sh", Version: "v1beta1"}
 )
 
+var podGroup = volcanoVersion.WithKind("PodGroup")
+
 // All are the kinds with such fields. Workloads are not among them: the
 // integrations make them, and set fields of which their owners know nothing.
 func All() []Ignored {
@@ -52,7 +54,7 @@ func All() []Ignored {
 			"spec.affinity.nodeGroupAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution",
 			"spec.type",
 		}},
-		{volcanoVersion.WithKind("PodGroup"), nil},
+		{podGroup, nil},
 	}
 }
 
@@ -94,7 +96,11 @@ func has(value any, path []string) bool {
 // Message is what the owner of such an object is told, or "".
 func (i Ignored) Message(object map[string]any) string {
 	if len(i.Fields) == 0 {
-		return fmt.Sprintf("sluice does not read a %s: it has no effect", i.GVK.Kind)
+		text := fmt.Sprintf("sluice does not read a %s: it has no effect", i.GVK.Kind)
+		if i.GVK == podGroup {
+			text += "; integrations.volcano in the controller's configuration changes that"
+		}
+		return text
 	}
 	switch fields := i.Of(object); len(fields) {
 	case 0:
@@ -107,9 +113,12 @@ func (i Ignored) Message(object map[string]any) string {
 }
 
 // Setup adds to a manager that has not started one controller for each of the kinds
-// that is served.
-func Setup(mgr ctrl.Manager) error {
+// that is served. With podGroups, somebody reads PodGroups and tells their owners.
+func Setup(mgr ctrl.Manager, podGroups bool) error {
 	for _, i := range All() {
+		if podGroups && i.GVK == podGroup {
+			continue
+		}
 		if _, err := mgr.GetRESTMapper().RESTMapping(i.GVK.GroupKind(), i.GVK.Version); apimeta.IsNoMatchError(err) {
 			continue
 		} else if err != nil {

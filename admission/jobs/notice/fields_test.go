@@ -14,7 +14,7 @@ func TestMessages(t *testing.T) {
 		"one":              {"ClusterQueue", "spec: {admissionScope: {admissionMode: UsageBasedAdmissionFairSharing}}", "spec.admissionScope.admissionMode has no effect in sluice"},
 		"two":              {"ClusterQueue", "spec: {preemption: {borrowWithinCohort: {policy: LowerPriority, maxPriorityThreshold: 0}}}", "spec.preemption.borrowWithinCohort.policy, spec.preemption.borrowWithinCohort.maxPriorityThreshold have no effect in sluice"},
 		"within a list":    {"Queue", "spec: {extendClusters: [{}, {name: far}]}", "spec.extendClusters.name has no effect in sluice"},
-		"kind is not read": {"PodGroup", "spec: {minMember: 2}", "sluice does not read a PodGroup: it has no effect"},
+		"kind is not read": {"PodGroup", "spec: {minMember: 2}", "sluice does not read a PodGroup: it has no effect; integrations.volcano in the controller's configuration changes that"},
 	} {
 		var object map[string]any
 		if err := yaml.Unmarshal([]byte(test.text), &object); err != nil {

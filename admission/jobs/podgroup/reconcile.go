@@ -258,7 +258,9 @@ func jobEnded(job *unstructured.Unstructured) bool {
 // all have ended the Workload has finished.
 func (r *Reconciler) follow(ctx context.Context, x *group) (time.Duration, error) {
 	g := ofWorkload(x.wl)
-	strangers := slices.ContainsFunc(x.pods, func(p *corev1.Pod) bool { return gated(p) && taken(p) && p.DeletionTimestamp == nil && g.setOf(p) == nil })
+	strangers := slices.ContainsFunc(x.pods, func(p *corev1.Pod) bool {
+		return gated(p) && taken(p) && p.DeletionTimestamp == nil && g.setOf(p) == nil
+	})
 	started := slices.ContainsFunc(x.pods, func(p *corev1.Pod) bool { return !gated(p) && bound(p, x.wl) })
 	switch {
 	case strangers && !started:

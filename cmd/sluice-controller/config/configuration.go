@@ -100,6 +100,9 @@ type Integrations struct {
 	Frameworks []string `yaml:"frameworks"`
 	// Kinds are kinds that no integration is for.
 	Kinds []JobKind `yaml:"kinds"`
+	// Volcano queues Volcano's PodGroups and takes over pods that ask for its scheduler,
+	// which must not run then. The webhooks must be on.
+	Volcano bool `yaml:"volcano"`
 }
 
 // JobKind says where in the objects of a kind the things are that a queue has to

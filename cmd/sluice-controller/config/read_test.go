@@ -80,6 +80,7 @@ func TestRefusals(t *testing.T) {
 		"negative":         {head + "policy:\n  minRuntime: -1s\n", []string{"f.yaml:4: policy.minRuntime: -1s is negative"}},
 		"placement":        {head + "policy:\n  placement: spread\n", []string{`f.yaml:4: policy.placement: "spread", want "pack"`}},
 		"framework":        {head + "integrations:\n  frameworks: [batch/job, ray]\n", []string{`f.yaml:4: integrations.frameworks: unknown framework "ray"`}},
+		"volcano's pods":   {head + "integrations:\n  volcano: true\nwebhook: {enabled: false}\n", []string{`f.yaml:4: integrations.volcano: true, but pods are taken over by a webhook`}},
 		"framework twice":  {head + "integrations:\n  frameworks: [pod, pod]\n", []string{`f.yaml:4: integrations.frameworks: "pod" is named twice`}},
 		"framework's pods": {head + "integrations:\n  frameworks: [deployment]\n", []string{`f.yaml:4: integrations.frameworks: "deployment" queues the pods of its objects`}},
 		"kind without all": {head + "integrations:\n  kinds:\n  - kind: Render\n", []string{

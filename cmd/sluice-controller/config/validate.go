@@ -76,6 +76,9 @@ func (c Configuration) validate(name string, root *yaml.Node) error {
 	}
 	r.labelPolicies(c.LabelPolicies)
 	r.integrations(c.Integrations)
+	if c.Integrations.Volcano && !c.Webhook.Enabled {
+		r.refuse("integrations.volcano", "true, but pods are taken over by a webhook, and webhook.enabled is false")
+	}
 	r.webhook(c.Webhook)
 	r.leaderElection(c.LeaderElection)
 	if c.Journal.Path == "" {
