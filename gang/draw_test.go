@@ -17,12 +17,15 @@ import (
 //	nodes         one node, or several alike, a line: NAME [count=N] [gpu=N] [cpu=N]
 //	              [pods=N] [KEY=LABEL]... [taint=KEY] [cordoned] [lost=N] (of its GPUs)
 //	              [by=N] (each GPU is shared by so many pods; the agent reports them)
-//	take          node=NAME gpu=N (or cpu=N): pods of others
+//	take          node=NAME gpu=N (or cpu=N) [online]: pods of others
 //	remove        node=NAME
 //	place, take-place, grow
 //	              one pod set a line: NAME pods=N [min=N] [gpu=N] [cpu=N] [in=KEY]
 //	              [near=KEY] [KEY=LABEL]... [tolerates=KEY] [shared] [any]; the arguments in=KEY and
 //	              near=KEY are for the whole gang; in is required, near preferred.
+//	              [apart=KEY] from pods of the same set, [shuns=KEY] what is online there,
+//	              [even=KEY/SKEW] or, as a wish, [evenish=KEY/SKEW], [likes=KEY/LABEL/WEIGHT];
+//	              the argument roomy takes the emptiest nodes first.
 //	              take-place keeps what it places; grow places the minimum first
 //	look          the survey for such a gang
 //
@@ -52,6 +55,9 @@ func (b *bench) run(t *testing.T, d *datadriven.TestData) string {
 		for _, a := range d.CmdArgs {
 			if dim, ok := dimension(a.Key); ok {
 				r.Set(dim, integer(t, d, a.Vals[0]))
+			}
+			if a.Key == "online" {
+				r.Set(others, 1)
 			}
 		}
 		b.v.Take(b.name(t, d), r)
@@ -151,6 +157,10 @@ func deck(cards, by, lost int) *Deck {
 func (b *bench) spec(t *testing.T, d *datadriven.TestData) *Spec {
 	s := &Spec{}
 	for _, a := range d.CmdArgs {
+		if a.Key == "roomy" {
+			s.Roomy = true
+			continue
+		}
 		s.Level = level(a.Key, a.Vals[0])
 	}
 	for line := range strings.Lines(d.Input) {
@@ -170,6 +180,8 @@ func (b *bench) spec(t *testing.T, d *datadriven.TestData) *Spec {
 				ps.Level = level(k, v)
 			case k == "shared" || k == "any":
 				ps.Sharing = Sharing(k)
+			case k == "apart" || k == "shuns" || k == "even" || k == "evenish" || k == "likes":
+				b.rule(t, d, &ps, len(s.PodSets), k, strings.Split(v, "/"))
 			case k == "tolerates":
 				ps.Filter.Tolerations = append(ps.Filter.Tolerations, Toleration{Key: v, Exists: true})
 			default:
@@ -182,6 +194,26 @@ func (b *bench) spec(t *testing.T, d *datadriven.TestData) *Spec {
 		s.PodSets = append(s.PodSets, ps)
 	}
 	return s
+}
+
+// rule adds a rule or a wish to pod set i.
+func (b *bench) rule(t *testing.T, d *datadriven.TestData, ps *PodSet, i int, word string, args []string) {
+	own := Group{Sets: make([]bool, i+1)}
+	own.Sets[i] = true
+	key := args[0]
+	if key == "node" {
+		key = NameField
+	}
+	switch word {
+	case "apart":
+		ps.Apart = append(ps.Apart, Apart{Key: key, Group: own, Most: 1, Text: "its own pods"})
+	case "shuns":
+		ps.Apart = append(ps.Apart, Apart{Key: key, Group: Group{Dim: others}, Most: 1, Text: "pods that are online"})
+	case "even", "evenish":
+		ps.Spread = append(ps.Spread, Spread{Key: key, Group: own, Skew: int(integer(t, d, args[1])), Must: word == "even"})
+	case "likes":
+		ps.Wishes = append(ps.Wishes, Wish{[]Requirement{{Key: key, Op: In, Values: []string{args[1]}}}, int(integer(t, d, args[2]))})
+	}
 }
 
 func level(word, key string) Level { return Level{Key: key, Required: word == "in"} }

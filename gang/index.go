@@ -343,7 +343,7 @@ func (a *attempt) rows(x *index, i, want int) (list []row, room int) {
 
 // fillIndexed is fill over all nodes by their classes.
 func (a *attempt) fillIndexed(x *index, i int, emptiest bool, plan *Plan) bool {
-	req, want := a.spec.PodSets[i].Request, a.sizes[i]
+	want := a.sizes[i]
 	list, room := a.rows(x, i, want)
 	if room < want {
 		return false
@@ -363,7 +363,7 @@ func (a *attempt) fillIndexed(x *index, i int, emptiest bool, plan *Plan) bool {
 		for more := true; more; more = b.at >= 0 && !rival {
 			p, n := x.ranked[b.at], min(b.n, want)
 			b.at = b.c.members.next(m, b.at+1)
-			a.v.move(p, req.Times(n), 1)
+			a.put(i, p, n)
 			plan.Add(i, p.name, n)
 			if want -= n; want == 0 {
 				return true
@@ -379,7 +379,7 @@ func (a *attempt) nextIndexed(x *index, i int) *place {
 	list, _ := a.rows(x, i, 1)
 	best := -1
 	for j := range list {
-		if best < 0 || compareSeats(list[j].seat(), list[best].seat(), false) < 0 {
+		if best < 0 || compareSeats(list[j].seat(), list[best].seat(), a.spec.Roomy) < 0 {
 			best = j
 		}
 	}

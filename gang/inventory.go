@@ -172,7 +172,7 @@ func (v *Inventory) GivePlan(spec *Spec, plan Plan) { v.movePlan(spec, plan, -1)
 func (v *Inventory) movePlan(spec *Spec, plan Plan, sign int) {
 	for i, s := range plan.Sets {
 		for _, slot := range s.Slots {
-			v.move(v.at(slot.Node), spec.PodSets[i].Request.Times(slot.Count), sign)
+			v.move(v.at(slot.Node), spec.PodSets[i].Load().Times(slot.Count), sign)
 		}
 	}
 }
@@ -292,6 +292,11 @@ func (v *Inventory) passes(f *Filter) *pass {
 		v.passing[k] = c
 	}
 	return c
+}
+
+// labelled returns the places whose labels are as asked, whatever their taints.
+func (v *Inventory) labelled(terms []Requirement) *pass {
+	return v.passes(&Filter{All: terms, Tolerations: []Toleration{{Exists: true}}})
 }
 
 // Relax says which excuses an empty cluster takes for granted.

@@ -72,17 +72,20 @@ func (n *Node) whole() quota.Resources {
 	return n.Whole
 }
 
-// Objection is why a node's labels or taints keep a pod out.
+// Objection is why a node's labels or taints, or other pods, keep a pod out.
 type Objection struct {
-	Wants string // the requirement or the taint, as people write it
+	Wants string // the requirement or the taint, as people write it; of pods the whole sentence
 	Has   string // the value the node has instead; "" if it has none
 	Taint bool
+	Pods  bool // pods that are there, or are not elsewhere
 }
 
 func (o Objection) String() string {
 	switch {
 	case o.Taint:
 		return "taint " + o.Wants
+	case o.Pods:
+		return o.Wants
 	case o.Has == "":
 		return "wants " + o.Wants + ", has no such label"
 	default:
@@ -124,12 +127,20 @@ func (n *Node) Passes(f *Filter) (Objection, bool) {
 			return n.objection(first), false
 		}
 	}
-	for _, t := range n.Taints {
-		if !slices.ContainsFunc(f.Tolerations, func(tol Toleration) bool { return tol.tolerates(t) }) {
-			return Objection{Wants: t.String(), Taint: true}, false
-		}
+	if t := n.untolerated(f); t != nil {
+		return Objection{Wants: t.String(), Taint: true}, false
 	}
 	return Objection{}, true
+}
+
+// untolerated is the first taint that keeps pods with the filter out, or nil.
+func (n *Node) untolerated(f *Filter) *Taint {
+	for i := range n.Taints {
+		if !slices.ContainsFunc(f.Tolerations, func(tol Toleration) bool { return tol.tolerates(n.Taints[i]) }) {
+			return &n.Taints[i]
+		}
+	}
+	return nil
 }
 
 func (n *Node) objection(r *Requirement) Objection {

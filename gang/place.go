@@ -65,47 +65,11 @@ func Place(v *Inventory, spec *Spec, sizes []int) (Plan, *Shortfall) {
 // known as soon as enough room is counted.
 func Fits(v *Inventory, spec *Spec, sizes []int) bool {
 	a := newAttempt(v, spec, sizes)
-	if len(a.order) == 1 && spec.Level.Key == "" && spec.PodSets[a.order[0]].Level.Key == "" {
+	if a.rules == nil && len(a.order) == 1 && spec.Level.Key == "" && spec.PodSets[a.order[0]].Level.Key == "" {
 		return a.alone(a.all) == nil
 	}
 	_, short := Place(v, spec, sizes)
 	return short == nil
-}
-
-// Grow adds pods to a plan that the inventory already has as taken, one after the
-// other and pod set by pod set, up to full size, as long as allow says yes and a
-// node can take one. It returns the larger plan; what it added is not taken.
-func Grow(v *Inventory, spec *Spec, plan Plan, allow func(set int) bool) Plan {
-	mark := v.Mark()
-	defer v.Undo(mark)
-	plan = plan.Clone()
-	a := newAttempt(v, spec, spec.Sizes())
-	nodes := a.all
-	if spec.Level.Required {
-		nodes = a.domainOf(spec.Level.Key, nodes, plan.Nodes())
-	}
-	sizes := plan.Sizes()
-	open := make([]bool, len(sizes))
-	for i := range open {
-		open[i] = sizes[i] < spec.PodSets[i].Count
-	}
-	for slices.Contains(open, true) {
-		for i := range sizes {
-			if !open[i] {
-				continue
-			}
-			p := a.next(i, a.reach(i, nodes, plan))
-			if p == nil || !allow(i) {
-				open[i] = false
-				continue
-			}
-			v.move(p, spec.PodSets[i].Request, 1)
-			plan.Add(i, p.name, 1)
-			sizes[i]++
-			open[i] = sizes[i] < spec.PodSets[i].Count
-		}
-	}
-	return plan
 }
 
 func (s *Shortfall) found() int {
@@ -125,6 +89,7 @@ type attempt struct {
 	pass  []*pass  // by pod set
 	key   []int    // by pod set: the dimension of which a pod takes the largest part
 	order []int    // pod sets, largest pods first
+	rules *rules   // what pods mind of each other, nil for nothing
 }
 
 func newAttempt(v *Inventory, spec *Spec, sizes []int) *attempt {
@@ -137,6 +102,7 @@ func newAttempt(v *Inventory, spec *Spec, sizes []int) *attempt {
 			a.order = append(a.order, i)
 		}
 	}
+	a.rules = a.ruling()
 	slices.SortStableFunc(a.order, func(i, k int) int {
 		return compareParts(spec.PodSets[k].Request.At(a.key[k]), v.total.At(a.key[k]), spec.PodSets[i].Request.At(a.key[i]), v.total.At(a.key[i]))
 	})
@@ -164,7 +130,7 @@ func compareParts(a, b, c, d int64) int {
 
 // index is the index if nodes are all nodes and it serves now, else nil.
 func (a *attempt) index(nodes []*place) *index {
-	if len(nodes) == 0 || len(nodes) != len(a.all) || nodes[0] != a.all[0] {
+	if a.rules != nil || len(nodes) == 0 || len(nodes) != len(a.all) || nodes[0] != a.all[0] {
 		return nil
 	}
 	return a.v.indexed()
@@ -176,17 +142,18 @@ func (a *attempt) within(nodes []*place) (Plan, *Shortfall) {
 		return Plan{}, short
 	}
 	if len(a.order) <= 1 {
-		if plan, ok := a.greedy(nodes, a.order, false); ok {
+		if plan, ok := a.greedy(nodes, a.order, a.spec.Roomy); ok {
 			return plan, nil
 		}
 		short := a.count(nodes)
+		short.Cut = a.rules != nil && !a.rules.exact[a.order[0]]
 		for _, i := range a.order { // its own level holds no domain large enough
 			short.Level = a.spec.PodSets[i].Level.Key
 		}
 		return Plan{}, short
 	}
 	for _, order := range orders(a.order) {
-		for _, emptiest := range []bool{false, true} {
+		for _, emptiest := range []bool{a.spec.Roomy, !a.spec.Roomy} {
 			if plan, ok := a.greedy(nodes, order, emptiest); ok {
 				return plan, nil
 			}
@@ -204,6 +171,9 @@ func (a *attempt) within(nodes []*place) (Plan, *Shortfall) {
 // alone asks, cheaply, whether each pod set would fit if it had the nodes to
 // itself, and whether all of them together ask for more than is free.
 func (a *attempt) alone(nodes []*place) *Shortfall {
+	if a.rules != nil {
+		return nil // placing it tells
+	}
 	short := a.count(nodes)
 	for _, s := range short.Sets {
 		if s.Found < s.Want {
@@ -247,6 +217,10 @@ func (a *attempt) count(nodes []*place) *Shortfall {
 		return short
 	}
 	for _, i := range a.order {
+		if a.rules != nil {
+			short.Sets[i].Found = a.countRuled(nodes, i)
+			continue
+		}
 		found := 0
 		for _, p := range nodes {
 			if a.pass[i].ok[p.id] {
@@ -275,6 +249,7 @@ func (a *attempt) greedy(nodes []*place, order []int, emptiest bool) (Plan, bool
 	mark := a.v.Mark()
 	defer a.v.Undo(mark)
 	plan := Empty(a.spec)
+	defer func() { a.uncount(plan) }()
 	for _, i := range order {
 		if !a.set(nodes, i, emptiest, &plan) {
 			return Plan{}, false
@@ -297,29 +272,23 @@ func (a *attempt) set(nodes []*place, i int, emptiest bool, plan *Plan) bool {
 	return !level.Required && a.fill(nodes, i, emptiest, plan)
 }
 
-// seat is a node with room for n pods of the pod set at hand.
-type seat struct {
-	p     *place
-	n     int
-	at    int  // its position among the nodes
-	waste bool // rather to be left alone: see wastes
-	free  int64
-}
-
 // fill puts all pods of set i on the nodes and takes the room, or changes nothing.
 func (a *attempt) fill(nodes []*place, i int, emptiest bool, plan *Plan) bool {
-	if x := a.index(nodes); x != nil {
+	if x := a.index(nodes); x != nil && !a.spec.Roomy {
 		return a.fillIndexed(x, i, emptiest, plan)
 	}
-	req, want := a.spec.PodSets[i].Request, a.sizes[i]
+	if a.rules != nil && !a.rules.steady[i] {
+		return a.fillWhole(nodes, i, emptiest, plan)
+	}
+	want := a.sizes[i]
 	seats := a.v.seats[:0]
 	room := 0
 	for at, p := range nodes {
 		if !a.pass[i].ok[p.id] {
 			continue
 		}
-		if n := a.copies(p, i, want); n > 0 {
-			seats = append(seats, seat{p, n, at, a.wastes(p, i), p.free.At(a.key[i])})
+		if n := a.holds(p, i, want); n > 0 {
+			seats = append(seats, a.seat(p, i, n, at))
 			room = min(room+n, want)
 		}
 	}
@@ -333,50 +302,42 @@ func (a *attempt) fill(nodes []*place, i int, emptiest bool, plan *Plan) bool {
 	for {
 		s := h.pop()
 		n := min(s.n, want)
-		a.v.move(s.p, req.Times(n), 1)
+		if emptiest && a.spec.Roomy { // the next may be emptier after one
+			n = 1
+		}
+		a.put(i, s.p, n)
 		plan.Add(i, s.p.name, n)
 		if want -= n; want == 0 {
 			return true
 		}
-	}
-}
-
-// seatHeap gives seats in the order of compareSeats.
-type seatHeap struct {
-	seats    []seat
-	emptiest bool
-}
-
-func (h *seatHeap) Len() int           { return len(h.seats) }
-func (h *seatHeap) Less(i, j int) bool { return compareSeats(h.seats[i], h.seats[j], h.emptiest) < 0 }
-func (h *seatHeap) Swap(i, j int)      { h.seats[i], h.seats[j] = h.seats[j], h.seats[i] }
-
-// Push is needed by heap.Interface; seats are only ever taken off.
-func (h *seatHeap) Push(any) { panic("gang: a seat was added while a pod set is placed") }
-
-// Pop is needed by heap.Interface; pop is the typed one.
-func (h *seatHeap) Pop() any {
-	s := h.seats[len(h.seats)-1]
-	h.seats = h.seats[:len(h.seats)-1]
-	return s
-}
-
-func (h *seatHeap) pop() seat { return heap.Pop(h).(seat) }
-
-// compareSeats orders nodes for pods of one set: those without idle devices first,
-// then the fullest (or emptiest), then by the order of the inventory.
-func compareSeats(x, y seat, emptiest bool) int {
-	if x.waste != y.waste {
-		if x.waste {
-			return 1
+		if n < s.n {
+			s.n, s.free = s.n-n, s.p.free.At(a.key[i])
+			heap.Push(h, s)
 		}
-		return -1
 	}
-	free := cmp.Compare(x.free, y.free)
-	if emptiest {
-		free = -free
+}
+
+// fillWhole is fill for pods that mind each other beyond single nodes.
+func (a *attempt) fillWhole(nodes []*place, i int, emptiest bool, plan *Plan) bool {
+	part := Empty(a.spec)
+	if a.fillRuled(nodes, i, emptiest, &part) == a.sizes[i] {
+		for _, slot := range part.Sets[i].Slots {
+			plan.Add(i, slot.Node, slot.Count)
+		}
+		return true
 	}
-	return cmp.Or(free, cmp.Compare(x.at, y.at))
+	for _, slot := range part.Sets[i].Slots {
+		a.put(i, a.v.byID[slot.Node], -slot.Count)
+	}
+	return false
+}
+
+// holds is for how many of n pods of set i the node has room, and rules leave it.
+func (a *attempt) holds(p *place, i, n int) int {
+	if a.rules != nil {
+		n = a.rules.room(i, p, n, true)
+	}
+	return a.copies(p, i, n)
 }
 
 // copies is for how many of n pods of set i there is room on the node now.
@@ -390,44 +351,6 @@ func (a *attempt) copies(p *place, i, n int) int {
 	default:
 		return d.deal(ps, p.free.Copies(ps.Request, n))
 	}
-}
-
-// wastes says whether pods of set i should rather go elsewhere: the node offers
-// devices that they leave idle, or whole cards where a shared one would do, or it is
-// not sure to take them.
-func (a *attempt) wastes(p *place, i int) bool {
-	ps := &a.spec.PodSets[i]
-	if p.node.Doubtful {
-		return true
-	}
-	if d := p.node.Cards; d != nil && ps.Sharing == AnyCards && d.shared == 0 && ps.Request.At(d.Whole) > 0 {
-		return true
-	}
-	req := ps.Request
-	for d := quota.Pods + 1; d < len(p.node.Offer); d++ {
-		if p.node.Offer[d] > 0 && req.At(d) == 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// next is the node on which one more pod of set i would go, or nil.
-func (a *attempt) next(i int, nodes []*place) *place {
-	if x := a.index(nodes); x != nil {
-		return a.nextIndexed(x, i)
-	}
-	var best seat
-	for at, p := range nodes {
-		if !a.pass[i].ok[p.id] || a.copies(p, i, 1) == 0 {
-			continue
-		}
-		s := seat{p, 1, at, a.wastes(p, i), p.free.At(a.key[i])}
-		if best.p == nil || compareSeats(s, best, false) < 0 {
-			best = s
-		}
-	}
-	return best.p
 }
 
 // domains groups nodes by the value of label key, fullest domain first: that with
@@ -466,29 +389,4 @@ func (a *attempt) domains(key string, nodes []*place) [][]*place {
 		out[i] = d.nodes
 	}
 	return out
-}
-
-// reach is where pods of set i may still go when it must share a domain with those
-// that it has.
-func (a *attempt) reach(i int, nodes []*place, plan Plan) []*place {
-	level := a.spec.PodSets[i].Level
-	if !level.Required {
-		return nodes
-	}
-	one := Plan{Sets: plan.Sets[i : i+1]}
-	return a.domainOf(level.Key, nodes, one.Nodes())
-}
-
-// domainOf returns those of nodes that are in one domain with the nodes called
-// names. With no names yet, every node that is in a domain will do.
-func (a *attempt) domainOf(key string, nodes []*place, names []string) []*place {
-	in := func(p *place) bool { _, ok := p.node.Labels[key]; return ok }
-	for _, name := range names {
-		if n := a.v.Node(name); n != nil {
-			value, labelled := n.Labels[key]
-			in = func(p *place) bool { v, ok := p.node.Labels[key]; return ok && labelled && v == value }
-			break
-		}
-	}
-	return slices.DeleteFunc(slices.Clone(nodes), func(p *place) bool { return !in(p) })
 }

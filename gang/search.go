@@ -47,6 +47,9 @@ func (a *attempt) search(nodes []*place) (plan Plan, found, cut bool) {
 	mark := a.v.Mark()
 	defer a.v.Undo(mark)
 	ok := s.place(0, 0, a.sizes[a.order[0]], -1)
+	if ok {
+		a.uncount(s.plan)
+	}
 	return s.plan, ok, !ok && s.steps <= 0
 }
 
@@ -62,7 +65,7 @@ type searcher struct {
 func (s *searcher) place(k, at, left, before int) bool {
 	if left == 0 {
 		if k+1 == len(s.order) {
-			return true
+			return s.rules == nil || s.rules.hold()
 		}
 		return s.place(k+1, 0, s.sizes[s.order[k+1]], -1)
 	}
@@ -70,10 +73,12 @@ func (s *searcher) place(k, at, left, before int) bool {
 		return false
 	}
 	i, p := s.order[k], s.nodes[at]
-	req := s.spec.PodSets[i].Request
 	most := 0
 	if s.pass[i].ok[p.id] {
 		most = s.copies(p, i, left)
+		if s.rules != nil { // whether spreads hold is known when all is placed
+			most = s.rules.room(i, p, most, false)
+		}
 		if before >= 0 {
 			most = min(most, before)
 		}
@@ -83,7 +88,7 @@ func (s *searcher) place(k, at, left, before int) bool {
 	for n := most; n >= 0; n-- {
 		s.steps--
 		if n > 0 {
-			s.v.move(p, req.Times(n), 1)
+			s.put(i, p, n)
 			s.plan.Add(i, p.name, n)
 		}
 		limit := -1
@@ -94,7 +99,7 @@ func (s *searcher) place(k, at, left, before int) bool {
 			return true
 		}
 		if n > 0 {
-			s.v.move(p, req.Times(n), -1)
+			s.put(i, p, -n)
 			s.plan.Add(i, p.name, -n)
 		}
 		if s.steps <= 0 {
@@ -110,6 +115,9 @@ func (s *searcher) alike(p, q *place) bool {
 		if s.pass[i].ok[p.id] != s.pass[i].ok[q.id] {
 			return false
 		}
+	}
+	if s.rules != nil && !s.rules.alike(p, q) {
+		return false
 	}
 	return p.free.Equal(q.free) && p.node.Cards.alike(q.node.Cards) && (p.cuts == nil || p.used.Equal(q.used))
 }

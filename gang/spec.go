@@ -15,6 +15,11 @@ type Spec struct {
 	// run, beside the minimum of each; 0 asks for nothing more than these.
 	MinTotal int
 	Level    Level // holds the whole gang
+	// Roomy says that the emptiest nodes are taken first, not the fullest.
+	Roomy bool
+	// Stays are places that pods of the gang have already, taken in the inventory:
+	// those to come mind them. It is no part of what is asked for.
+	Stays Plan
 }
 
 // PodSet is a number of alike pods.
@@ -27,6 +32,10 @@ type PodSet struct {
 	Filter  Filter
 	Sharing Sharing // which cards serve a request for whole ones
 	Level   Level   // holds this pod set, within the gang's own level
+	Groups  []int   // the dimensions of groups that its pods are counted in: see Group
+	Apart   []Apart
+	Spread  []Spread
+	Wishes  []Wish
 }
 
 // Level asks that pods share a domain: nodes with one value of the label Key.
@@ -194,9 +203,9 @@ func (f Filter) key() string {
 // Key identifies the spec: gangs with equal keys ask for the same.
 func (s *Spec) Key() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d %q %t", s.MinTotal, s.Level.Key, s.Level.Required)
+	fmt.Fprintf(&b, "%d %q %t %t", s.MinTotal, s.Level.Key, s.Level.Required, s.Roomy)
 	for _, ps := range s.PodSets {
-		fmt.Fprintf(&b, ";%q %d %d %v %q %t %q %s", ps.Name, ps.Count, ps.Min, ps.Request, ps.Level.Key, ps.Level.Required, string(ps.Sharing), ps.Filter.key())
+		fmt.Fprintf(&b, ";%q %d %d %v %q %t %q %s%s", ps.Name, ps.Count, ps.Min, ps.Request, ps.Level.Key, ps.Level.Required, string(ps.Sharing), ps.Filter.key(), ps.ruleKey())
 	}
 	return b.String()
 }

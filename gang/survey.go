@@ -40,7 +40,10 @@ func Look(v *Inventory, spec *Spec) Survey {
 	ps := &spec.PodSets[hard]
 	dim := a.key[hard]
 	s := Survey{Resource: dim, Pod: ps.Request.At(dim)}
-	g := &groups{index: v.indexed(), byKey: map[any]*group{}}
+	g := &groups{byKey: map[any]*group{}}
+	if a.rules == nil {
+		g.index = v.indexed()
+	}
 	if g.index != nil && a.surveyClasses(g, hard, &s) {
 		s.Excluded = g.exclusions()
 		return s
@@ -130,6 +133,9 @@ func (a *attempt) surveyNode(g *groups, p *place, hard int, s *Survey) {
 	case !p.node.Open():
 		o := p.node.closed()
 		g.join(o, p, p.free.At(dim), Exclusion{Outage: &o})
+	case a.copies(p, hard, 1) > 0 && a.clash(hard, p) != "":
+		o := Objection{Wants: a.clash(hard, p), Pods: true}
+		g.join(o, p, p.free.At(dim), Exclusion{Objection: &o})
 	case a.copies(p, hard, 1) == 0:
 		if why := p.misfit(ps); why != "" {
 			g.join(why, p, p.free.At(dim), Exclusion{Cards: why})
