@@ -227,6 +227,20 @@ func (v *Inventory) Used(name string) quota.Resources {
 	return nil
 }
 
+// Over says whether more is taken on the node than it offers, of what any node offers.
+func (v *Inventory) Over(name string) bool {
+	p := v.byID[name]
+	if p == nil || p.node == nil {
+		return false
+	}
+	for d, n := range p.used {
+		if n > p.node.Offer.At(d) && v.total.At(d) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // Names returns the names of all nodes, and of those that are gone but still
 // have pods, in order.
 func (v *Inventory) Names() []string {
