@@ -16,9 +16,9 @@ func (r *record) wholeLoad() load { return load{r, r.charge, r.rooms} }
 func (r *record) loadOf(pods map[slotKey]int) load {
 	l := load{r: r}
 	for _, k := range changedSlots(pods, nil) {
-		amount := r.spec.PodSets[k.set].Request.Times(pods[k])
-		l.charge.Add(r.flavor.Charge(amount))
-		l.rooms = append(l.rooms, holding{k.node, amount})
+		ps := &r.spec.PodSets[k.set]
+		l.charge.Add(r.flavor.Charge(ps.Request.Times(pods[k])))
+		l.rooms = append(l.rooms, holding{k.node, ps.Load().Times(pods[k])})
 	}
 	return l
 }

@@ -231,7 +231,7 @@ func (p *pass) give(r *record, stranded []slotKey) lost {
 	for _, k := range stranded {
 		l.sizes[k.set] += open[k]
 		l.stays.Add(k.set, k.node, -open[k])
-		p.inv.Give(k.node, l.spec.PodSets[k.set].Request.Times(open[k]))
+		p.inv.Give(k.node, l.spec.PodSets[k.set].Load().Times(open[k]))
 	}
 	p.hold(&l.spec, l.stays)
 	return l
@@ -293,8 +293,10 @@ func (p *pass) dies(key string) bool {
 	return slices.ContainsFunc(p.s.nominees, func(n Nominee) bool { return slices.Contains(n.Victims, key) })
 }
 
-// hold keeps what is moved in the domain of what stays, if the gang must share one.
+// hold keeps what is moved in the domain of what stays, if the gang must share one, and
+// has it mind what stays.
 func (p *pass) hold(spec *gang.Spec, stays gang.Plan) {
+	spec.Stays = stays
 	if !spec.Level.Required {
 		return
 	}

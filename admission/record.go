@@ -234,7 +234,7 @@ func sameRequests(a, b *gang.Spec) bool {
 		return false
 	}
 	for i := range a.PodSets {
-		if a.PodSets[i].Name != b.PodSets[i].Name || !a.PodSets[i].Request.Equal(b.PodSets[i].Request) {
+		if a.PodSets[i].Name != b.PodSets[i].Name || !a.PodSets[i].Load().Equal(b.PodSets[i].Load()) {
 			return false
 		}
 	}

@@ -174,8 +174,8 @@ func (s *State) recount(r *record) {
 	freed := false
 	for _, k := range changedSlots(r.held, want) {
 		d := want[k] - r.held[k]
-		amount := spec.PodSets[k.set].Request.Times(abs(d))
-		charge := r.flavor.Charge(amount)
+		ps := &spec.PodSets[k.set]
+		amount, charge := ps.Load().Times(abs(d)), r.flavor.Charge(ps.Request.Times(abs(d)))
 		if d > 0 {
 			s.takeRoom(k.node, amount)
 			s.charge(r.queue, charge)
@@ -198,7 +198,7 @@ func (s *State) recount(r *record) {
 // takeRoom counts the amount on the node, and notes if that is more than it offers.
 func (s *State) takeRoom(node string, amount quota.Resources) {
 	s.inv.Take(node, amount)
-	if n := s.inv.Node(node); n != nil && !s.inv.Used(node).Within(n.Offer) {
+	if s.inv.Over(node) {
 		s.terrain++
 	}
 }
@@ -235,7 +235,7 @@ func (s *State) open(r *record) {
 // uncount takes back everything that is counted for r, at the rate it was counted.
 func (s *State) uncount(r *record) {
 	for k, n := range r.held {
-		s.inv.Give(k.node, r.spec.PodSets[k.set].Request.Times(n))
+		s.inv.Give(k.node, r.spec.PodSets[k.set].Load().Times(n))
 	}
 	if !r.charge.IsZero() {
 		s.release(r.queue, r.charge)
