@@ -36,6 +36,7 @@
 //
 //	Apart    at most so many pods of a group in one domain, or a wish for few
 //	Spread   domains hold about as many of a group, or a wish for that
+//	Near     only domains in which others of a group are
 //	Wishes   nodes that pods would rather be on, by weight
 //	Roomy    the emptiest node first, not the fullest
 //

@@ -23,7 +23,7 @@ import (
 //	              one pod set a line: NAME pods=N [min=N] [gpu=N] [cpu=N] [in=KEY]
 //	              [near=KEY] [KEY=LABEL]... [tolerates=KEY] [shared] [any]; the arguments in=KEY and
 //	              near=KEY are for the whole gang; in is required, near preferred.
-//	              [apart=KEY] from pods of the same set, [shuns=KEY] what is online there,
+//	              [apart=KEY] from pods of the same set, [shuns=KEY] what is online there, [joins=KEY] it,
 //	              [even=KEY/SKEW] or, as a wish, [evenish=KEY/SKEW], [likes=KEY/LABEL/WEIGHT];
 //	              the argument roomy takes the emptiest nodes first.
 //	              take-place keeps what it places; grow places the minimum first
@@ -180,7 +180,7 @@ func (b *bench) spec(t *testing.T, d *datadriven.TestData) *Spec {
 				ps.Level = level(k, v)
 			case k == "shared" || k == "any":
 				ps.Sharing = Sharing(k)
-			case k == "apart" || k == "shuns" || k == "even" || k == "evenish" || k == "likes":
+			case k == "apart" || k == "shuns" || k == "joins" || k == "even" || k == "evenish" || k == "likes":
 				b.rule(t, d, &ps, len(s.PodSets), k, strings.Split(v, "/"))
 			case k == "tolerates":
 				ps.Filter.Tolerations = append(ps.Filter.Tolerations, Toleration{Key: v, Exists: true})
@@ -209,6 +209,8 @@ func (b *bench) rule(t *testing.T, d *datadriven.TestData, ps *PodSet, i int, wo
 		ps.Apart = append(ps.Apart, Apart{Key: key, Group: own, Most: 1, Text: "its own pods"})
 	case "shuns":
 		ps.Apart = append(ps.Apart, Apart{Key: key, Group: Group{Dim: others}, Most: 1, Text: "pods that are online"})
+	case "joins":
+		ps.Near = append(ps.Near, Near{Key: key, Dim: others, Text: "pods that are online"})
 	case "even", "evenish":
 		ps.Spread = append(ps.Spread, Spread{Key: key, Group: own, Skew: int(integer(t, d, args[1])), Must: word == "even"})
 	case "likes":

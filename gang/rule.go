@@ -47,6 +47,16 @@ type Spread struct {
 	Text      string // how people know the group
 }
 
+// Near asks for domains in which others of the group are, or, if there are none at all
+// and pods of the set are of the group themselves, for any. It says nothing of where
+// the pods of the gang are to each other: that is a Level.
+type Near struct {
+	Key  string
+	Dim  int // of the group
+	Self bool
+	Text string
+}
+
 // Wish is nodes that pods would rather be on, the more so the larger the weight.
 type Wish struct {
 	Terms  []Requirement // all of them hold there
@@ -69,7 +79,7 @@ func (ps *PodSet) Load() quota.Resources {
 // ruled says whether any pod set minds other pods, or has wishes.
 func (s *Spec) ruled() bool {
 	for i := range s.PodSets {
-		if ps := &s.PodSets[i]; len(ps.Apart)+len(ps.Spread)+len(ps.Wishes) > 0 {
+		if ps := &s.PodSets[i]; len(ps.Apart)+len(ps.Spread)+len(ps.Near)+len(ps.Wishes) > 0 {
 			return true
 		}
 	}
@@ -78,7 +88,7 @@ func (s *Spec) ruled() bool {
 
 // ruleKey identifies the rules and wishes of a pod set.
 func (ps *PodSet) ruleKey() string {
-	if len(ps.Apart)+len(ps.Spread)+len(ps.Wishes)+len(ps.Groups) == 0 {
+	if len(ps.Apart)+len(ps.Spread)+len(ps.Near)+len(ps.Wishes)+len(ps.Groups) == 0 {
 		return ""
 	}
 	var b strings.Builder
@@ -87,6 +97,9 @@ func (ps *PodSet) ruleKey() string {
 	}
 	for _, r := range ps.Spread {
 		fmt.Fprintf(&b, " spread %q %d %t %d %t %d %t %t %q", r.Key, r.Group.Dim, r.Group.Sets, r.Skew, r.Must, r.Domains, r.All, r.Open, r.Text)
+	}
+	for _, r := range ps.Near {
+		fmt.Fprintf(&b, " near %q %d %t %q", r.Key, r.Dim, r.Self, r.Text)
 	}
 	for _, w := range ps.Wishes {
 		fmt.Fprintf(&b, " wish %s %d", (Filter{All: w.Terms}).key(), w.Weight)

@@ -45,6 +45,9 @@ func drawRules(t *rapid.T, s *Spec) {
 				All: rapid.Bool().Draw(t, "all"), Open: rapid.Bool().Draw(t, "open"),
 			})
 		}
+		if rapid.IntRange(0, 3).Draw(t, "near") == 0 {
+			ps.Near = append(ps.Near, Near{Key: key.Draw(t, "key"), Dim: others, Self: rapid.Bool().Draw(t, "self")})
+		}
 		if rapid.IntRange(0, 2).Draw(t, "wishes") == 0 {
 			ps.Wishes = append(ps.Wishes, Wish{[]Requirement{{Key: "zone", Op: In, Values: []string{"b"}}}, 5})
 		}
@@ -64,7 +67,7 @@ func breaks(v *Inventory, spec *Spec, plan Plan) string {
 	tell := func(g *Group, key string) map[string]int {
 		n := map[string]int{}
 		for _, name := range v.Names() {
-			if d, ok := domain(key, name); ok && g.Dim != 0 {
+			if d, ok := domain(key, name); ok && g.Dim != 0 && v.Used(name).At(g.Dim) > 0 {
 				n[d] += int(v.Used(name).At(g.Dim))
 			}
 		}
@@ -84,6 +87,13 @@ func breaks(v *Inventory, spec *Spec, plan Plan) string {
 				d, ok := domain(r.Key, slot.Node)
 				if n := tell(&r.Group, r.Key)[d]; ok && r.Weight == 0 && (n > r.Most || n == r.Most && !r.Group.has(i)) {
 					return fmt.Sprintf("%s on %s has %d in its %s, %+v", ps.Name, slot.Node, n, r.Key, r)
+				}
+			}
+			for _, r := range ps.Near {
+				d, ok := domain(r.Key, slot.Node)
+				counts := tell(&Group{Dim: others}, r.Key)
+				if !ok || counts[d] == 0 && (len(counts) > 0 || !r.Self) {
+					return fmt.Sprintf("%s on %s is near nobody by %s", ps.Name, slot.Node, r.Key)
 				}
 			}
 			for _, r := range ps.Spread {
@@ -226,6 +236,7 @@ func TestRulesGrow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, spec := drawRuled(t)
 		for i := range spec.PodSets {
+			spec.PodSets[i].Near = nil // who is there already may be the gang itself
 			for _, r := range spec.PodSets[i].Apart {
 				if r.Group.Dim == others && r.Group.has(i) {
 					spec.PodSets[i].Groups = []int{others}

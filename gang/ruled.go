@@ -10,6 +10,11 @@ import (
 // the set, and those of other sets of the gang that have pods where it would count.
 // Spreads are asked only for evens: before all is placed nobody knows which is fewest.
 func (r *rules) room(i int, p *place, n int, evens bool) int {
+	for k := range r.nears {
+		if x := &r.nears[k]; x.set == i && !x.allows(p) {
+			return 0
+		}
+	}
 	for k := range r.list {
 		x := &r.list[k]
 		if !x.must {
@@ -26,6 +31,12 @@ func (r *rules) room(i int, p *place, n int, evens bool) int {
 		}
 	}
 	return n
+}
+
+// allows says whether others are in the node's domain, or nobody is anywhere yet.
+func (x *near) allows(p *place) bool {
+	d, ok := p.domain(x.Key)
+	return ok && (x.in[d] > 0 || x.Self && len(x.in) == 0)
 }
 
 func (x *rule) room(i int, p *place, n int) int {
@@ -136,7 +147,7 @@ func (a *attempt) wards(nodes []*place, i int, emptiest bool) []*ward {
 	var list []*ward
 	var key strings.Builder
 	for k, p := range nodes {
-		if !a.pass[i].ok[p.id] {
+		if !a.pass[i].ok[p.id] || a.rules.room(i, p, 1, false) == 0 {
 			continue
 		}
 		n := a.onNode(p, i, a.sizes[i])
@@ -222,16 +233,18 @@ func (a *attempt) clash(i int, p *place) string {
 	if a.rules == nil {
 		return ""
 	}
+	for k := range a.rules.nears {
+		if x := &a.rules.nears[k]; x.set == i && !x.allows(p) {
+			return fmt.Sprintf("wants %s in the same %s, none there", x.Text, keyText(x.Key))
+		}
+	}
 	for k := range a.rules.list {
 		x := &a.rules.list[k]
 		if !x.must || x.room(i, p, 1) > 0 {
 			continue
 		}
 		d, ok := p.domain(x.of.key)
-		key := x.of.key
-		if key == NameField {
-			key = "node"
-		}
+		key := keyText(x.of.key)
 		switch {
 		case !ok:
 			return fmt.Sprintf("spreads over %s, has no such label", key)
@@ -242,6 +255,13 @@ func (a *attempt) clash(i int, p *place) string {
 		}
 	}
 	return ""
+}
+
+func keyText(key string) string {
+	if key == NameField {
+		return "node"
+	}
+	return key
 }
 
 // alike says whether pods that mind others can tell the two nodes apart.
@@ -256,6 +276,11 @@ func (r *rules) alike(p, q *place) bool {
 			if v.in[d] != v.in[e] {
 				return false
 			}
+		}
+	}
+	for k := range r.nears {
+		if r.nears[k].allows(p) != r.nears[k].allows(q) {
+			return false
 		}
 	}
 	return true

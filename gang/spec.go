@@ -35,6 +35,7 @@ type PodSet struct {
 	Groups  []int   // the dimensions of groups that its pods are counted in: see Group
 	Apart   []Apart
 	Spread  []Spread
+	Near    []Near
 	Wishes  []Wish
 }
 

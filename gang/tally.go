@@ -17,6 +17,14 @@ type even struct {
 	least   int
 }
 
+// near is a Near of one pod set: the domains where others are, as they are before
+// anything is placed.
+type near struct {
+	set int
+	*Near
+	in map[string]int
+}
+
 // rule is an Apart or a Spread of one pod set, with what it counts.
 type rule struct {
 	set   int
@@ -32,6 +40,7 @@ type rule struct {
 type rules struct {
 	list    []rule
 	tallies []*tally
+	nears   []near
 	wishes  [][]wished // by pod set
 	steady  []bool     // by pod set: what a node may still take changes with pods there alone
 	exact   []bool     // by pod set: filling it alone finds room for as many as there is for
@@ -58,6 +67,10 @@ func (a *attempt) ruling() *rules {
 			x := &ps.Spread[k]
 			of := a.tally(r, x.Key, x.Group)
 			r.list = append(r.list, rule{set: i, even: a.even(of, i, x), skew: x.Skew, must: x.Must, of: of, mine: a.tally(r, x.Key, a.only(i))})
+		}
+		for k := range ps.Near {
+			x := &ps.Near[k]
+			r.nears = append(r.nears, near{i, x, a.counted(x.Key, x.Dim)})
 		}
 		for _, w := range ps.Wishes {
 			ok := a.v.labelled(w.Terms)
@@ -102,18 +115,13 @@ func (a *attempt) tally(r *rules, key string, g Group) *tally {
 			return t
 		}
 	}
-	t := &tally{key: key, group: g, n: map[string]int{}}
+	t := &tally{key: key, group: g}
 	r.tallies = append(r.tallies, t)
 	if g.Dim != 0 {
-		for _, p := range a.v.nodes {
-			if n := p.used.At(g.Dim); n > 0 {
-				if d, ok := p.domain(key); ok {
-					t.n[d] += int(n)
-				}
-			}
-		}
+		t.n = a.counted(key, g.Dim)
 		return t
 	}
+	t.n = map[string]int{}
 	for i, set := range a.spec.Stays.Sets {
 		for _, slot := range set.Slots {
 			if p := a.v.byID[slot.Node]; p != nil && g.has(i) {
@@ -124,6 +132,19 @@ func (a *attempt) tally(r *rules, key string, g Group) *tally {
 		}
 	}
 	return t
+}
+
+// counted are the pods of the group of that dimension by domain, as things are.
+func (a *attempt) counted(key string, dim int) map[string]int {
+	by := map[string]int{}
+	for _, p := range a.v.nodes {
+		if n := p.used.At(dim); n > 0 {
+			if d, ok := p.domain(key); ok {
+				by[d] += int(n)
+			}
+		}
+	}
+	return by
 }
 
 func sameSets(a, b []bool) bool {
