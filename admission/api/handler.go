@@ -14,6 +14,7 @@ import (
 
 	"sluice.dev/sluice/admission"
 	"sluice.dev/sluice/admission/answer"
+	"sluice.dev/sluice/admission/api/pages"
 )
 
 // MaxAge is how old a copy may be when the work on an answer begins.
@@ -34,6 +35,7 @@ type Handler struct {
 	access Access
 	now    func() time.Time
 	mux    *http.ServeMux
+	shares *pages.Shares
 
 	mu     sync.Mutex
 	at     time.Time         // of the copy that worlds are of
@@ -49,8 +51,11 @@ type world struct {
 
 // New returns the handler.
 func New(s Source, a Access, now func() time.Time) *Handler {
-	h := &Handler{source: s, access: a, now: now, mux: http.NewServeMux(), worlds: map[string]*world{}}
+	h := &Handler{source: s, access: a, now: now, mux: http.NewServeMux(), shares: &pages.Shares{}, worlds: map[string]*world{}}
 	h.routes()
+	ui := pages.New(h.look, codeOf, h.shares)
+	h.mux.Handle("/ui/", ui)
+	h.mux.Handle("/ui", ui)
 	return h
 }
 
@@ -167,23 +172,26 @@ func write(w http.ResponseWriter, kind string, x *answer.World, age time.Duratio
 	return json.NewEncoder(w).Encode(e)
 }
 
-// serve finds out who asks, gets them the world that they may see, and has f answer.
+// serve has f answer, and tells its error.
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, f func(age time.Duration, x *answer.World) error) {
+	if err := h.look(r, f); err != nil {
+		fail(w, err)
+	}
+}
+
+// look finds out who asks, gets them the world that they may see, and has f answer.
+func (h *Handler) look(r *http.Request, f func(age time.Duration, x *answer.World) error) error {
 	user, err := h.who(r)
 	if err != nil {
-		fail(w, err)
-		return
+		return err
 	}
 	x, at, err := h.world(r.Context(), user)
 	if err != nil {
-		fail(w, err)
-		return
+		return err
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if err := f(h.now().Sub(at), x.w); err != nil {
-		fail(w, err)
-	}
+	return f(h.now().Sub(at), x.w)
 }
 
 var errNoToken = errors.New("who asks? send a token as Authorization: Bearer, or past the API server's proxy as " + TokenHeader)
@@ -269,23 +277,31 @@ func (h *Handler) visible(ctx context.Context, u User, im *admission.Image) (may
 
 // fail writes an error. What is not the fault of who asks is told in no detail.
 func fail(w http.ResponseWriter, err error) {
-	code, text := http.StatusInternalServerError, err.Error()
+	code := codeOf(err)
+	if code == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	fmt.Fprintf(w, "{\"error\": %s}\n", quote(err.Error()))
+}
+
+// codeOf is the HTTP code of an error.
+func codeOf(err error) int {
 	var missing answer.NotFound
 	var bad badRequest
 	switch {
 	case errors.As(err, &missing):
-		code = http.StatusNotFound
+		return http.StatusNotFound
 	case errors.As(err, &bad):
-		code = http.StatusBadRequest
+		return http.StatusBadRequest
 	case errors.Is(err, ErrUnknown), errors.Is(err, errNoToken):
-		code = http.StatusUnauthorized
-		w.Header().Set("WWW-Authenticate", "Bearer")
+		return http.StatusUnauthorized
 	case errors.Is(err, errNoCopy):
-		code = http.StatusServiceUnavailable
+		return http.StatusServiceUnavailable
+	default:
+		return http.StatusInternalServerError
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(code)
-	fmt.Fprintf(w, "{\"error\": %s}\n", quote(text))
 }
 
 func quote(s string) string {
