@@ -57,16 +57,6 @@ func (s *State) reshape() {
 	s.terrain++
 	s.empty = nil
 	clear(s.static)
-	for _, r := range s.running { // a node with old pods of a gang is back
-		if r.phase == Waiting && !r.deleted && s.waiting.Has(r.w.Key) && !s.ready(r) {
-			s.enlist(r)
-		}
-	}
-	for _, r := range s.idle { // pods that kept a gang back may be on a lost node now
-		if s.ready(r) {
-			s.enlist(r)
-		}
-	}
 }
 
 func (s *State) workloadSeen(e WorkloadSeen) {
@@ -82,7 +72,7 @@ func (s *State) workloadSeen(e WorkloadSeen) {
 	if r == nil {
 		r = &record{key: e.Workload.Key, settled: true, pods: map[string]*podRecord{}}
 		s.records[e.Workload.Key] = r
-	} else if r.phase == Waiting {
+	} else {
 		s.waiting.Remove(r.w.Key)
 	}
 	r.version, r.settled, r.before, r.done = e.Version, true, nil, e.Done
@@ -314,7 +304,7 @@ func (s *State) podChanged(r *record) {
 			p.owner = nil
 		}
 	case r.phase == Waiting:
-		s.enlist(r)
+		s.news[r.w.Shape()] = true // it may be told something else than others now
 	}
 }
 
@@ -374,7 +364,9 @@ func (s *State) assumed(d *Decision) {
 		r := s.mustRecord(e.Key)
 		r.assume()
 		s.enter(r, Stopping, nil)
+		r.over = e.Cause == Expired
 		s.recount(r)
+		s.enlist(r)
 	}
 	for _, rel := range d.Release {
 		if p := s.pods[rel.UID]; p != nil && p.owner != nil {

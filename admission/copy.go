@@ -229,9 +229,11 @@ func (s *State) Order(name string, now time.Time) []string {
 	leaf, _ := s.tree.ID(name)
 	all := s.waiting.Order(name)
 	slices.SortStableFunc(all, func(a, b *queue.Workload) int { return p.compare(q, leaf, a, b) })
-	keys := make([]string, len(all))
-	for i, w := range all {
-		keys[i] = w.Key
+	var keys []string
+	for _, w := range all {
+		if s.records[w.Key].phase == Waiting {
+			keys = append(keys, w.Key)
+		}
 	}
 	return keys
 }

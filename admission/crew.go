@@ -1,6 +1,9 @@
 package admission
 
-import "sluice.dev/sluice/quota"
+import (
+	"sluice.dev/sluice/queue"
+	"sluice.dev/sluice/quota"
+)
 
 // crew is what runs, sorted once a pass by what is asked about it, so that a claim
 // looks at those who could matter to it and at nobody else. The phase of what runs
@@ -17,7 +20,7 @@ type squad struct {
 	id      int
 	known   bool      // the queue is in the tree
 	all     []*record // by key
-	takable []*record // those of all that could be taken back at all
+	takable []*record // those that could be taken back at all, with what the pass starts
 
 	asked, wavers bool // see pass.wavers
 }
@@ -29,13 +32,7 @@ func (p *pass) crewed() *crew {
 	}
 	c := &crew{byName: map[string]*squad{}}
 	for _, x := range p.s.running {
-		q := c.byName[x.queue]
-		if q == nil {
-			q = &squad{name: x.queue}
-			q.id, q.known = p.s.tree.ID(x.queue)
-			c.byName[x.queue] = q
-			c.queues = append(c.queues, q)
-		}
+		q := c.squad(p.s.tree, x.queue)
 		q.all = append(q.all, x)
 		switch {
 		case len(x.held) == 0:
@@ -47,6 +44,25 @@ func (p *pass) crewed() *crew {
 	}
 	p.crew = c
 	return c
+}
+
+func (c *crew) squad(t *quota.Tree, name string) *squad {
+	q := c.byName[name]
+	if q == nil {
+		q = &squad{name: name}
+		q.id, q.known = t.ID(name)
+		c.byName[name] = q
+		c.queues = append(c.queues, q)
+	}
+	return q
+}
+
+// join counts what the pass starts among those who could be taken back.
+func (c *crew) join(t *quota.Tree, x *record) {
+	if !x.w.Pinned && len(x.held) > 0 {
+		q := c.squad(t, x.queue)
+		q.takable, q.asked = append(q.takable, x), false
+	}
 }
 
 // under says whether queue id is at or below top.
@@ -118,20 +134,20 @@ type hope struct {
 // if even with the best standing of the claim's side the share of the other, before
 // it loses anything, is too small. A queue of which some gang may be taken only later
 // is looked at in any case.
-func (p *pass) yields(leaf int, from *squad, charge quota.Resources, hopes map[int]hope) bool {
+func (p *pass) yields(r *record, leaf int, q *queue.Queue, from *squad, charge quota.Resources, hopes map[int]hope) bool {
 	gains, loses := p.s.tree.Below(leaf, from.id)
 	if gains == loses || p.wavers(from) {
 		return true
 	}
 	h, known := hopes[gains]
 	if !known {
-		h = p.hopeOf(leaf, gains, charge)
+		h = p.hopeOf(r, leaf, q, gains, charge)
 		hopes[gains] = h
 	}
 	return h.owns || p.s.cfg.FairReclaim && h.share.Compare(p.later.Share(loses)) <= 0
 }
 
-func (p *pass) hopeOf(leaf, gains int, charge quota.Resources) hope {
+func (p *pass) hopeOf(r *record, leaf int, q *queue.Queue, gains int, charge quota.Resources) hope {
 	defer p.open(p.later)()
 	lift := func(x *record) {
 		if !p.replaced[x] {
@@ -141,13 +157,17 @@ func (p *pass) hopeOf(leaf, gains int, charge quota.Resources) hope {
 	c := p.crewed()
 	if own := c.byName[p.s.tree.Name(leaf)]; gains == leaf && own != nil {
 		for _, x := range own.takable {
-			lift(x)
+			if !p.evicted[x] && eligible(r, q, x, charge) {
+				lift(x)
+			}
 		}
 	}
-	for _, q := range c.queues {
-		if gains != leaf && q.known && p.under(q.id, gains) {
-			for _, x := range q.takable {
-				lift(x)
+	for _, from := range c.queues {
+		if gains != leaf && from.known && p.under(from.id, gains) {
+			for _, x := range from.takable {
+				if !p.evicted[x] && eligible(r, q, x, charge) {
+					lift(x)
+				}
 			}
 		}
 	}

@@ -41,6 +41,9 @@ func (p *pass) run() {
 	p.contest()
 	p.grow()
 	p.release()
+	if p.starts > 0 {
+		p.d.kept = nil // what is kept was worked out before all was known to start
+	}
 }
 
 // pass is one cycle: the state, the books it tries on, and what it decided so far.
@@ -60,12 +63,16 @@ type pass struct {
 	failed           map[*queue.Group]Reason
 	fickle           map[*queue.Group]bool // failed, but time alone may help them
 	unsure           bool                  // the search for victims passed over one that may be taken later
+	hopeless         map[*queue.Group]bool // failed, and nobody could ever be taken back for them
+	barren           bool                  // nobody could be taken back for the claim that is tried
+	pointless        bool                  // so it was before, and it is known to be so still
 	stopped          map[string]string     // strict queues whose first claim cannot go, with that claim
 	evicted          map[*record]bool      // taken back by this pass
 	shutNow          map[string]bool       // nodes that this pass found to refuse pods
 	replaced         map[*record]bool      // victims whose nominee is in the later ledger instead
 	moved            map[*record]bool
 	begun            []*record // what this pass admits, as it runs from now on
+	starts           int       // how often begun changed
 	off              []shift   // what is off the books for the moment, of work with bounds of its own
 	nominated        map[string]bool
 	admitted         map[string]bool
@@ -73,6 +80,7 @@ type pass struct {
 	shortFirst       map[int]bool // leaves in which the shortest limit goes first from now on
 	promised         []kept       // room on the books for nominees
 	lifts            int          // how many places of gangs were lifted off the books to reserve
+	asked            int          // how many claims behind a reservation looked for victims
 	looks            int          // how many nodes may still be looked at only to tell numbers
 	arena            *queue.Contest
 	lines            map[int]*lineup // by leaf
@@ -92,7 +100,7 @@ func newPass(s *State, now time.Time) *pass {
 	}
 	p := &pass{
 		s: s, now: now, d: Decision{At: now, looked: map[string]glance{}, untold: map[string]bool{}, kept: map[string]keep{}}, inv: s.inv, today: s.ledger, later: s.ledger,
-		cursor: map[*queue.Group]int{}, lines: map[int]*lineup{}, shortFirst: map[int]bool{}, failed: map[*queue.Group]Reason{}, fickle: map[*queue.Group]bool{},
+		cursor: map[*queue.Group]int{}, lines: map[int]*lineup{}, shortFirst: map[int]bool{}, failed: map[*queue.Group]Reason{}, fickle: map[*queue.Group]bool{}, hopeless: map[*queue.Group]bool{},
 		stopped: map[string]string{}, evicted: map[*record]bool{}, shutNow: map[string]bool{}, replaced: map[*record]bool{}, moved: map[*record]bool{}, nominated: map[string]bool{}, admitted: map[string]bool{},
 	}
 	p.looks = looksMost
@@ -158,7 +166,7 @@ func (p *pass) member(g *queue.Group) *queue.Workload {
 	for i := p.cursor[g]; i < len(g.Members); i++ {
 		w := g.Members[i]
 		r := p.s.records[w.Key]
-		if !p.admitted[w.Key] && !p.nominated[w.Key] && !p.waits(r) {
+		if !p.admitted[w.Key] && !p.nominated[w.Key] && !p.waits(r) && !(p.stuck(r) && p.s.returns(r)) {
 			p.cursor[g] = i
 			return w
 		}
@@ -179,7 +187,7 @@ func (p *pass) try(c queue.Claim) {
 	r := p.s.records[c.Workload.Key]
 	q := p.s.queues[c.Workload.Queue]
 	g := p.group(c.Workload)
-	if gang.Total(c.Workload.Spec.Sizes()) == 0 {
+	if gang.Total(c.Workload.Spec.Sizes()) == 0 && !p.s.returns(r) {
 		p.admitted[c.Workload.Key] = true
 		p.d.Finish = append(p.d.Finish, c.Workload.Key)
 		return
@@ -193,7 +201,8 @@ func (p *pass) try(c queue.Claim) {
 		return
 	}
 	if !p.seen(r, c.Leaf, g, q) {
-		p.unsure = false
+		p.unsure, p.barren = false, true
+		p.pointless = p.stillBarren(r, c.Leaf, g, q)
 		offers, done := p.settleOn(r, c.Leaf, q)
 		if done {
 			return
@@ -201,6 +210,9 @@ func (p *pass) try(c queue.Claim) {
 		p.reserve(r, c.Leaf, offers)
 		p.failed[g] = p.shortReason(r, offers)
 		p.fickle[g] = p.unsure
+		if p.barren && !p.unsure && p.asked < askedMost {
+			p.hopeless[g] = true
+		}
 	}
 	if q.Strict {
 		p.stopped[q.Quota.Name] = r.w.Key
@@ -259,6 +271,13 @@ func (p *pass) seen(r *record, leaf int, g *queue.Group, q *queue.Queue) bool {
 	return true
 }
 
+// stillBarren says whether nobody could be taken back for the shape when it was tried
+// last, whatever reservations keep, and nothing has happened since that changes that.
+func (p *pass) stillBarren(r *record, leaf int, g *queue.Group, q *queue.Queue) bool {
+	last, ok := p.s.failed[g.Shape]
+	return ok && last.barren && last.changes == p.s.changes && !p.s.returns(r) && !p.roused(r, leaf, q, last.rises)
+}
+
 // lacking is the reason of r, which failed for the reason last, now that others were
 // admitted: if in no flavor there is quota that nobody else is kept, that comes first.
 // It says no where quota was missing and is not any more, as far as this pass has come.
@@ -267,7 +286,7 @@ func (p *pass) lacking(r *record, leaf int, q *queue.Queue, last Reason) (Reason
 	for _, f := range q.Choices() {
 		o := offer{flavor: f, charge: f.Charge(r.w.Least())}
 		if p.affords(r, leaf, &o) {
-			o.behind = p.keptQuota(r, leaf, o.charge, p.endOf(r.w))
+			o.behind = p.keptQuota(r, leaf, o.charge, p.endOf(r.w), nil)
 		}
 		if o.lack == nil && o.behind == "" {
 			return last, last.Code != Quota
@@ -307,11 +326,11 @@ func (p *pass) offer(r *record, leaf int, f *queue.Flavor) offer {
 	}
 	sizes := r.w.LeastSizes()
 	end := p.endOf(r.w)
-	if by := p.keptQuota(r, leaf, o.charge, end); by != "" {
+	if by := p.keptQuota(r, leaf, o.charge, end, nil); by != "" {
 		o.behind = by
 		return o
 	}
-	unmark := p.takeKeeps(end)
+	unmark := p.takeKeeps(end, nil)
 	o.plan, o.short = gang.Place(p.inv, o.spec, sizes)
 	unmark()
 	if o.short != nil {
@@ -354,6 +373,15 @@ func (p *pass) fits(leaf int, charge quota.Resources) (quota.Lack, bool) {
 
 // admit takes what o offers, grown to the largest size that fits.
 func (p *pass) admit(r *record, leaf int, o offer) {
+	if p.outranked(r, leaf, o.charge) {
+		p.admitted[r.w.Key] = true // not tried again in this pass
+		return
+	}
+	if p.s.returns(r) {
+		p.fork()
+		p.keepPlan(r, leaf, o, o.plan, nil)
+		return
+	}
 	p.take(leaf, o.spec, o.flavor, o.plan)
 	if r.w.Spec.Elastic() {
 		grown := p.grown(r, leaf, o.spec, o.flavor, o.plan)
@@ -367,7 +395,7 @@ func (p *pass) admit(r *record, leaf int, o offer) {
 		Plan: o.plan, At: p.now, Based: r.version,
 	}
 	p.d.Admit = append(p.d.Admit, a)
-	p.begin(r, &a, o.spec, o.flavor.Charge(o.spec.Request(o.plan.Sizes())))
+	p.begin(r, &a, o.spec, o.flavor, o.flavor.Charge(o.spec.Request(o.plan.Sizes())))
 }
 
 func flavorName(f *queue.Flavor) string {
@@ -405,13 +433,13 @@ func (p *pass) giveBack(leaf int, spec *gang.Spec, f *queue.Flavor, plan gang.Pl
 // grown is the plan, which is taken, with as many pods more as quota and room allow.
 func (p *pass) grown(r *record, leaf int, spec *gang.Spec, f *queue.Flavor, plan gang.Plan) gang.Plan {
 	end := p.endOf(r.w)
-	unmark := p.takeKeeps(end)
+	unmark := p.takeKeeps(end, nil)
 	defer unmark()
 	var more quota.Resources
 	return gang.Grow(p.inv, spec, plan, func(set int) bool {
 		next := more.Clone()
 		next.Add(f.Charge(spec.PodSets[set].Request))
-		if _, ok := p.fits(leaf, next); !ok || p.keptQuota(r, leaf, next, end) != "" {
+		if _, ok := p.fits(leaf, next); !ok || p.keptQuota(r, leaf, next, end, nil) != "" {
 			return false
 		}
 		if _, ok := p.pinnedFits(r, leaf, next); !ok {

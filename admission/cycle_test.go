@@ -457,7 +457,9 @@ func (w *world) carry(d *Decision) {
 		w.see(key, func(e *WorkloadSeen) { e.Finished = true })
 	}
 	for _, e := range d.Evict {
-		w.see(e.Key, func(x *WorkloadSeen) { x.Admission = nil })
+		w.see(e.Key, func(x *WorkloadSeen) {
+			x.Admission, x.Workload.Held = nil, x.Workload.Held || e.Cause == Expired
+		})
 		for _, p := range w.podsOf(e.Key) {
 			p.Stopping = true
 			p.Version++

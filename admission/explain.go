@@ -47,10 +47,8 @@ func (p *pass) unlisted(r *record) Reason {
 		return Reason{Code: Held, Queue: r.w.Queue}
 	case r.w.Invalid != "":
 		return Reason{Code: Invalid, Queue: r.w.Queue, Detail: r.w.Invalid}
-	case r.w.Gate != "":
-		return Reason{Code: Held, Queue: r.w.Queue, Detail: r.w.Gate}
 	default:
-		return Reason{Code: Backoff, Queue: r.w.Queue, Detail: "its own pods from before to be gone"}
+		return Reason{Code: Held, Queue: r.w.Queue, Detail: r.w.Gate}
 	}
 }
 
@@ -69,7 +67,7 @@ func (p *pass) explainGroup(name string, g *queue.Group) {
 			text = p.s.Text(why)
 		}
 		_, tried := p.failed[g]
-		p.d.looked[g.Shape] = glance{tried: tried && !p.fickle[g], changes: p.s.changes, rises: p.s.rises, reason: why, text: text}
+		p.d.looked[g.Shape] = glance{tried: tried && !p.fickle[g], barren: p.hopeless[g], changes: p.s.changes, rises: p.s.rises, reason: why, text: text}
 		if text == last.text && !p.s.news[g.Shape] {
 			return
 		}
@@ -77,7 +75,10 @@ func (p *pass) explainGroup(name string, g *queue.Group) {
 	for _, w := range g.Members {
 		r := p.s.records[w.Key]
 		switch {
-		case p.admitted[w.Key]:
+		case p.admitted[w.Key], r.phase == Stopping:
+		case p.s.returns(r):
+			p.d.untold[g.Shape] = true
+			p.tell(r, Reason{Code: Backoff, Queue: name, Detail: "its own pods from before to be gone"}, "")
 		case p.nominated[w.Key] && !r.retry.After(p.now):
 			p.d.untold[g.Shape] = true
 			p.tell(r, Reason{Code: Preempting, Queue: name, Names: p.victimsOf(w.Key)}, "")
@@ -96,7 +97,7 @@ func (p *pass) explainGroup(name string, g *queue.Group) {
 // common is the first member that shares the common answer, or nil.
 func (p *pass) common(g *queue.Group) *record {
 	for _, w := range g.Members {
-		if r := p.s.records[w.Key]; !p.admitted[w.Key] && !p.nominated[w.Key] && !p.waits(r) {
+		if r := p.s.records[w.Key]; !p.s.returns(r) && !p.admitted[w.Key] && !p.nominated[w.Key] && !p.waits(r) {
 			return r
 		}
 	}

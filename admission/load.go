@@ -31,12 +31,7 @@ func (p *pass) lift(l load, ledger *quota.Ledger, sign int) {
 
 // liftCharge is lift without the places.
 func (p *pass) liftCharge(l load, ledger *quota.Ledger, sign int) {
-	id, _ := p.s.tree.ID(l.r.queue)
-	if sign < 0 {
-		ledger.Release(id, l.charge)
-	} else {
-		ledger.Charge(id, l.charge)
-	}
+	p.shiftOn(ledger, l.r, l.charge, sign)
 	if l.r.w.Pinned || l.r.w.User != "" {
 		p.off = append(p.off, shift{l.r, l.charge, sign})
 	}

@@ -9,15 +9,56 @@ import (
 	"sluice.dev/sluice/quota"
 )
 
-// nominate decides that the victims stop, and keeps what they free for r.
+// nominate decides that the victims stop, and keeps what they free for r. If nobody who
+// runs has to stop, r is admitted.
 func (p *pass) nominate(r *record, leaf int, o offer, victims []victim) {
+	victims = p.unstarted(victims)
+	if len(victims) == 0 && p.placeFree(r, leaf, &o) {
+		p.admit(r, leaf, o)
+		return
+	}
+	p.fork()
+	if p.s.returns(r) { // nobody stops for it before it can start
+		p.keepFor(r, leaf, o, loadsOf(victims))
+		p.nominated[r.w.Key] = true
+		return
+	}
 	n := Nominee{Key: r.w.Key, UID: r.w.UID, Flavor: flavorName(o.flavor)}
 	n.Victims, n.Awaited = p.takeAll(r, victims)
-	p.fork()
 	if plan, ok := p.keepFor(r, leaf, o, loadsOf(victims)); ok {
 		n.Plan = plan
 	}
 	p.d.Nominees = append(p.d.Nominees, n)
+}
+
+// unstarted does not start those victims after all that this pass would have started,
+// and returns the others.
+func (p *pass) unstarted(victims []victim) []victim {
+	done := map[*record]bool{}
+	for _, v := range victims {
+		if done[v.r] || !p.isBegun(v.r) {
+			continue
+		}
+		done[v.r] = true
+		if goes(victims, v.r) {
+			p.cancel(v.r)
+		} else {
+			p.cutBack(v.r, victims)
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(victims), func(v victim) bool { return done[v.r] })
+}
+
+// placeFree finds the places of the offer in room that is free now, if there is the
+// quota as well.
+func (p *pass) placeFree(r *record, leaf int, o *offer) bool {
+	if _, ok := p.today.Fits(leaf, o.charge); !ok {
+		return false
+	}
+	defer p.takeKeeps(p.endOf(r.w), nil)()
+	o.plan, o.short = gang.Place(p.inv, o.spec, r.w.LeastSizes())
+	o.fits = o.short == nil
+	return o.fits
 }
 
 // takeAll takes the victims back for r and names them; some of them may stop anyway.
@@ -122,7 +163,9 @@ func (p *pass) keepFor(r *record, leaf int, o offer, victims []load) (gang.Plan,
 			p.inv.Give(h.node, h.amount)
 		}
 	}
+	unmark := p.takeKeeps(p.endOf(r.w), victims)
 	plan, short := gang.Place(p.inv, o.spec, r.w.LeastSizes())
+	unmark()
 	p.inv.Undo(mark)
 	if short != nil {
 		return gang.Plan{}, false
@@ -143,15 +186,13 @@ func (p *pass) keepPlan(r *record, leaf int, o offer, plan gang.Plan, victims []
 		}
 	}
 	p.later.Charge(leaf, o.charge)
-	for i := range p.keeps {
-		p.keeps[i].then = nil
-	}
 	k := kept{key: r.w.Key, charge: o.charge, rooms: beyond(o.spec, plan, victims)}
 	for _, h := range k.rooms {
 		p.inv.Take(h.node, h.amount)
 	}
 	p.promised = append(p.promised, k)
 	p.nominated[r.w.Key] = true
+	p.renounce(victims)
 }
 
 // beyond is what the plan takes on each node beyond what the victims hold there.
@@ -260,7 +301,7 @@ type nominee struct {
 // look puts a nominee together, if it is one still.
 func (p *pass) look(n Nominee) (nominee, bool) {
 	x := nominee{Nominee: n, r: p.s.records[n.Key]}
-	if x.r == nil || x.r.w.UID != n.UID || !p.s.waiting.Has(n.Key) || p.waits(x.r) {
+	if x.r == nil || x.r.w.UID != n.UID || p.s.returns(x.r) || !p.s.waiting.Has(n.Key) || p.waits(x.r) {
 		return x, false
 	}
 	if x.leaf, x.queue = p.standingQueue(x.r); x.queue == nil {
@@ -308,7 +349,7 @@ func (p *pass) takeOver(x nominee) bool {
 		free = free && need.Within(p.inv.Free(node))
 	}
 	p.inv.Undo(mark)
-	if _, ok := p.today.Fits(x.leaf, x.offer.charge); !ok || !free || !p.ownFits(x.r, x.leaf, x.offer.charge) {
+	if _, ok := p.today.Fits(x.leaf, x.offer.charge); !ok || !free || !p.ownFits(x.r, x.leaf, x.offer.charge) || p.outranked(x.r, x.leaf, x.offer.charge) {
 		return false
 	}
 	for _, h := range k.rooms {

@@ -68,9 +68,15 @@ func largestFirst(a, b victim) int {
 // preempt takes gangs back for r, if that makes all of it fit. It tries the
 // flavors in their order and reports whether victims were found.
 func (p *pass) preempt(r *record, leaf int, q *queue.Queue, offers []offer) bool {
+	if p.pointless {
+		return false
+	}
 	for _, o := range offers {
-		if o.fits || o.behind != "" {
+		if o.fits || o.behind != "" && p.asked >= askedMost {
 			continue
+		}
+		if o.behind != "" {
+			p.asked++
 		}
 		if victims := p.victims(r, leaf, q, o); len(victims) > 0 {
 			p.nominate(r, leaf, o, victims)
@@ -80,12 +86,17 @@ func (p *pass) preempt(r *record, leaf int, q *queue.Queue, offers []offer) bool
 	return false
 }
 
+// askedMost bounds for how many claims that would fit, were it not for a reservation,
+// one pass looks for victims. The others wait behind it.
+const askedMost = 32
+
 // victims finds whom to take back for the offer, or nobody. What stops anyway is
 // counted on first; if that is enough, nobody is taken back. The smallest holders
 // first, one gang alone and the largest holders first are tried, and the best outcome
 // by the rules is taken.
 func (p *pass) victims(r *record, leaf int, q *queue.Queue, o offer) []victim {
 	going := p.going(r, o.charge)
+	p.barren = p.barren && len(going) == 0
 	if best := p.enough(r, leaf, o, going); len(best) > 0 {
 		return best
 	}
@@ -93,6 +104,7 @@ func (p *pass) victims(r *record, leaf int, q *queue.Queue, o offer) []victim {
 	if !p.viable(leaf, o.charge, going, candidates) {
 		return nil
 	}
+	p.barren = false
 	candidates = slices.DeleteFunc(candidates, func(v victim) bool { return !v.viable })
 	slices.SortFunc(candidates, compareVictims)
 	best := p.enough(r, leaf, o, slices.Concat(going, candidates))
@@ -124,7 +136,7 @@ const singlesMost = 32
 func (p *pass) going(r *record, charge quota.Resources) []victim {
 	var list []victim
 	for _, x := range p.crewed().going {
-		if x != r && !p.replaced[x] && !p.moved[x] && !p.stuck(x) && shares(x.charge, charge) {
+		if (x != r || p.s.returns(r)) && !p.replaced[x] && !p.moved[x] && !p.stuck(x) && shares(x.charge, charge) {
 			list = append(list, victim{load: x.wholeLoad(), going: true})
 		}
 	}
@@ -141,7 +153,7 @@ func (p *pass) candidates(r *record, leaf int, q *queue.Queue, o offer) []victim
 	var list []victim
 	hopes := map[int]hope{}
 	for _, from := range p.crewed().queues {
-		if len(from.takable) == 0 || from.name != r.w.Queue && (!p.reaches(leaf, q, from, o.charge) || !p.yields(leaf, from, o.charge, hopes)) {
+		if len(from.takable) == 0 || from.name != r.w.Queue && (!p.reaches(leaf, q, from, o.charge) || !p.yields(r, leaf, q, from, o.charge, hopes)) {
 			continue
 		}
 		for _, x := range from.takable {
@@ -264,7 +276,7 @@ func (p *pass) enough(r *record, leaf int, o offer, candidates []victim) []victi
 		}
 		p.lift(v.load, ledger, -1)
 		taken = append(taken, v)
-		if p.holds(r, leaf, o, ledger) {
+		if p.holds(r, leaf, o, ledger, taken) {
 			return p.needed(r, leaf, o, taken, ledger)
 		}
 	}
@@ -286,7 +298,7 @@ func (p *pass) couldHold(r *record, leaf int, o offer, candidates []victim, ledg
 			p.inv.Give(h.node, h.amount)
 		}
 	}
-	return p.holds(r, leaf, o, ledger)
+	return p.fitsNow(r, leaf, o, ledger)
 }
 
 // needed gives back, last first, every victim without which the offer still fits and
@@ -299,7 +311,7 @@ func (p *pass) needed(r *record, leaf int, o offer, taken []victim, ledger *quot
 		}
 		p.lift(v.load, ledger, 1)
 		rest := slices.Delete(slices.Clone(taken), i, i+1)
-		if p.holds(r, leaf, o, ledger) && p.mayAll(leaf, rest, o.charge, ledger) {
+		if p.holds(r, leaf, o, ledger, rest) && p.mayAll(leaf, rest, o.charge, ledger) {
 			taken = rest
 		} else {
 			p.lift(v.load, ledger, -1)
@@ -366,15 +378,27 @@ func (p *pass) may(leaf int, v victim, charge quota.Resources, ledger *quota.Led
 	return ledger.Share(gains).Compare(ledger.Share(loses)) <= 0
 }
 
-// holds says whether the offer fits on the books as they are.
-func (p *pass) holds(r *record, leaf int, o offer, ledger *quota.Ledger) bool {
-	if _, ok := ledger.Fits(leaf, o.charge); !ok {
+// holds says whether the offer fits on the books, from which those taken are gone,
+// and leaves reservations what they keep.
+func (p *pass) holds(r *record, leaf int, o offer, ledger *quota.Ledger, taken []victim) bool {
+	if !p.fitsNow(r, leaf, o, ledger) {
 		return false
 	}
-	if !p.ownFits(r, leaf, o.charge) {
+	if len(p.keeps) == 0 {
+		return true
+	}
+	end, gone := p.endOf(r.w), loadsOf(taken)
+	if p.keptQuota(r, leaf, o.charge, end, gone) != "" {
 		return false
 	}
+	defer p.takeKeeps(end, gone)()
 	return gang.Fits(p.inv, o.spec, o.sizesFor(r))
+}
+
+// fitsNow says whether the offer fits on the books as they are.
+func (p *pass) fitsNow(r *record, leaf int, o offer, ledger *quota.Ledger) bool {
+	_, ok := ledger.Fits(leaf, o.charge)
+	return ok && p.ownFits(r, leaf, o.charge) && gang.Fits(p.inv, o.spec, o.sizesFor(r))
 }
 
 // compareSets orders outcomes: the standing of those taken back, from the highest

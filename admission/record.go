@@ -32,6 +32,7 @@ type record struct {
 	whole   bool      // all pods of its minimum were there once, under this admission
 	broken  time.Time // since when it misses pods that it needs
 	leaving time.Time // since when its pods are being stopped
+	over    bool      // it was taken back for good
 	grown   time.Time // its last growth
 	refused int       // writes refused in a row
 	retry   time.Time // not tried before

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -18,6 +19,8 @@ type keep struct {
 	start  time.Time // zero: unknown, so everybody would still run
 	rooms  []holding
 	plan   gang.Plan
+	need   map[string]quota.Resources // what the plan takes, by node,
+	freed  map[string]quota.Resources // and what the ending free there
 	leaf   int
 	charge quota.Resources
 	ending []*record     // who has ended by then
@@ -122,7 +125,7 @@ func (p *pass) earliest(r *record, leaf int, o offer) (keep, bool) {
 // endings are the running gangs that hold something of what is asked: those with a
 // limit, soonest end first, and those without, smallest first.
 func (p *pass) endings(charge quota.Resources) (limited, open []*record) {
-	if p.lineOf.limited == nil && p.lineOf.open == nil || p.lineOf.begun != len(p.begun) {
+	if p.lineOf.limited == nil && p.lineOf.open == nil || p.lineOf.begun != p.starts {
 		p.lineOf = p.endLine()
 	}
 	asks := func(list []*record) (out []*record) {
@@ -139,11 +142,11 @@ func (p *pass) endings(charge quota.Resources) (limited, open []*record) {
 // endLine is everything that runs, in the order in which it is counted on to end.
 type endLine struct {
 	limited, open []*record
-	begun         int // how many gangs the pass had started
+	begun         int // pass.starts as it was
 }
 
 func (p *pass) endLine() endLine {
-	l := endLine{begun: len(p.begun)}
+	l := endLine{begun: p.starts}
 	parts := map[*record]part{}
 	for _, x := range slices.Concat(p.s.running, p.begun) {
 		switch {
@@ -215,34 +218,61 @@ func (p *pass) keepAt(r *record, leaf int, o offer, start time.Time, ending []*r
 	if short != nil {
 		return keep{}, false
 	}
-	freed := map[string]quota.Resources{}
+	k.plan, k.need, k.freed = plan, needs(o.spec, plan), map[string]quota.Resources{}
 	for _, x := range ending {
-		for _, h := range x.rooms {
-			sum := freed[h.node]
-			sum.Add(h.amount)
-			freed[h.node] = sum
+		if !p.replaced[x] { // else its nominee has it
+			k.free(x.rooms, 1)
 		}
 	}
-	need := needs(o.spec, plan)
 	for _, node := range plan.Nodes() {
-		room := need[node]
-		room.Sub(freed[node])
-		for i := range room {
-			room[i] = min(max(0, room[i]), p.inv.Free(node).At(i))
-		}
-		k.rooms = append(k.rooms, holding{node, room})
+		k.rooms = append(k.rooms, holding{node, clipped(k.short(node), p.inv.Free(node))})
 	}
-	k.plan = plan
 	return k, true
 }
 
+// free counts the rooms among what ends by the start of the reservation (1), or no
+// more (-1).
+func (k *keep) free(rooms []holding, sign int) {
+	for _, h := range rooms {
+		if _, asked := k.need[h.node]; !asked {
+			continue
+		}
+		sum := k.freed[h.node].Clone()
+		if sign > 0 {
+			sum.Add(h.amount)
+		} else {
+			sum.Sub(h.amount)
+		}
+		k.freed[h.node] = sum
+	}
+}
+
+// short is what the reservation needs on the node beyond what ends there by its start.
+func (k *keep) short(node string) quota.Resources {
+	room := k.need[node].Clone()
+	room.Sub(k.freed[node])
+	for i := range room {
+		room[i] = max(0, room[i])
+	}
+	return room
+}
+
+// clipped is r, but never more than most, nor less than nothing.
+func clipped(r, most quota.Resources) quota.Resources {
+	for i := range r {
+		r[i] = max(0, min(r[i], most.At(i)))
+	}
+	return r
+}
+
 // takeKeeps takes, for the time of one look, the room that reservations keep from
-// something that ends at end. The returned function gives it back.
-func (p *pass) takeKeeps(end time.Time) func() {
+// something that ends at end and for which the gone are taken back: what of them a
+// reservation counts on has to stay free as well. The returned function gives it back.
+func (p *pass) takeKeeps(end time.Time, gone []load) func() {
 	mark := p.inv.Mark()
 	for i := range p.keeps {
 		if k := &p.keeps[i]; k.binds(end) {
-			for _, h := range k.rooms {
+			for _, h := range k.roomsWithout(gone) {
 				p.inv.Take(h.node, h.amount)
 			}
 		}
@@ -250,14 +280,63 @@ func (p *pass) takeKeeps(end time.Time) func() {
 	return func() { p.inv.Undo(mark) }
 }
 
-// keptQuota names the reservation that charge would take the quota from, or "".
-func (p *pass) keptQuota(r *record, leaf int, charge quota.Resources, end time.Time) (by string) {
+// roomsWithout is the room that has to be free now if the gone end now and not when the
+// reservation counts on them.
+func (k *keep) roomsWithout(gone []load) []holding {
+	var lost []holding
+	for _, l := range gone {
+		if k.countsOn(l.r) {
+			lost = append(lost, l.rooms...)
+		}
+	}
+	if len(lost) == 0 {
+		return k.rooms
+	}
+	freed := maps.Clone(k.freed)
+	k.free(lost, -1)
+	rooms := make([]holding, len(k.rooms))
+	for i, h := range k.rooms {
+		rooms[i] = holding{h.node, k.short(h.node)}
+	}
+	k.freed = freed
+	return rooms
+}
+
+func (k *keep) countsOn(x *record) bool { return slices.Contains(k.ending, x) }
+
+// renounce lets the reservations count no more on those who are taken back for another.
+func (p *pass) renounce(victims []load) {
+	for i := range p.keeps {
+		k := &p.keeps[i]
+		k.then = nil
+		stay := slices.DeleteFunc(slices.Clone(k.ending), func(x *record) bool {
+			return slices.ContainsFunc(victims, func(l load) bool { return l.r == x })
+		})
+		if len(stay) == len(k.ending) {
+			continue
+		}
+		k.freed, k.rooms = maps.Clone(k.freed), slices.Clone(k.rooms)
+		for _, x := range k.ending {
+			if !slices.Contains(stay, x) {
+				k.free(x.rooms, -1)
+			}
+		}
+		k.ending = stay
+		for j, h := range k.rooms {
+			k.rooms[j].amount = clipped(k.short(h.node), p.inv.Free(h.node))
+		}
+	}
+}
+
+// keptQuota names the reservation that charge would take the quota from, or "", on the
+// books of later, from which the gone are taken already.
+func (p *pass) keptQuota(r *record, leaf int, charge quota.Resources, end time.Time, gone []load) (by string) {
 	for i := range p.keeps {
 		k := &p.keeps[i]
 		if !k.binds(end) {
 			continue
 		}
-		if !p.leaves(k, r, leaf, charge) {
+		if !p.leaves(k, r, leaf, charge, gone) {
 			return k.key
 		}
 	}
@@ -265,11 +344,11 @@ func (p *pass) keptQuota(r *record, leaf int, charge quota.Resources, end time.T
 }
 
 // leaves says whether the reservation still has its quota when it starts, though
-// charge is charged to leaf for r.
-func (p *pass) leaves(k *keep, r *record, leaf int, charge quota.Resources) bool {
+// charge is charged to leaf for r and the gone are taken back for it.
+func (p *pass) leaves(k *keep, r *record, leaf int, charge quota.Resources, gone []load) bool {
 	claim := p.s.records[k.key]
 	if q := p.s.queues[claim.w.Queue]; claim.w.Pinned || claim.w.User != "" && q != nil && len(q.UserMax) > 0 {
-		return p.leavesOwn(k, claim, r, leaf, charge)
+		return p.leavesOwn(k, claim, r, leaf, charge, gone)
 	}
 	fits := func(l *quota.Ledger) bool {
 		mark := l.Mark()
@@ -283,18 +362,43 @@ func (p *pass) leaves(k *keep, r *record, leaf int, charge quota.Resources) bool
 	}
 	if k.then == nil {
 		k.then = p.later.Clone()
+		for _, l := range gone {
+			p.shiftOn(k.then, l.r, l.charge, 1)
+		}
 		for _, x := range k.ending {
-			if id, _ := p.s.tree.ID(x.queue); !p.replaced[x] {
-				k.then.Release(id, x.charge)
+			if !p.replaced[x] {
+				p.shiftOn(k.then, x, x.charge, -1)
 			}
+		}
+	}
+	mark := k.then.Mark()
+	defer k.then.Undo(mark)
+	for _, l := range gone {
+		if !k.countsOn(l.r) {
+			p.shiftOn(k.then, l.r, l.charge, -1)
 		}
 	}
 	return fits(k.then)
 }
 
+// shiftOn charges (1) or releases (-1) the amount for x on a ledger of the pass.
+func (p *pass) shiftOn(l *quota.Ledger, x *record, amount quota.Resources, sign int) {
+	id, _ := p.s.tree.ID(x.queue)
+	if sign > 0 {
+		l.Charge(id, amount)
+	} else {
+		l.Release(id, amount)
+	}
+}
+
 // leavesOwn is leaves for a claim that has bounds of its own.
-func (p *pass) leavesOwn(k *keep, claim, r *record, leaf int, charge quota.Resources) bool {
+func (p *pass) leavesOwn(k *keep, claim, r *record, leaf int, charge quota.Resources, gone []load) bool {
 	defer p.open(p.later)()
+	for _, l := range gone {
+		if k.countsOn(l.r) { // it goes with the ending
+			p.liftCharge(l, p.later, 1)
+		}
+	}
 	for _, x := range k.ending {
 		if !p.replaced[x] {
 			p.liftCharge(x.wholeLoad(), p.later, -1)

@@ -55,6 +55,7 @@ type State struct {
 // glance is the last look at a shape that found neither room nor victims.
 type glance struct {
 	tried   bool   // else it was only told who is first
+	barren  bool   // and nobody could be taken back for it
 	changes uint64 // State.changes then,
 	rises   uint64 // and State.rises
 	reason  Reason
@@ -275,10 +276,15 @@ func (s *State) enlist(r *record) {
 	}
 }
 
-// ready says whether r waits and may be tried.
+// ready says whether r waits and may be tried, or stops and will wait again.
 func (s *State) ready(r *record) bool {
-	return r.phase == Waiting && !r.deleted && !r.w.Held && r.w.Invalid == "" && r.w.Gate == "" && !s.lingers(r)
+	return (r.phase == Waiting || r.phase == Stopping && !r.over) && !r.deleted && !r.w.Held && r.w.Invalid == "" && r.w.Gate == ""
 }
+
+// returns says whether r is on its way back into its queue: it was taken back, and its
+// pods are not all gone or it was not seen to wait again yet. It has its turn like any
+// claim, but can only be promised what it would get.
+func (s *State) returns(r *record) bool { return r.phase == Stopping || s.lingers(r) }
 
 // lingers says whether pods of r from before are still on nodes that are in order.
 // On a lost node a pod may seem to exist for long; it stays charged, but does not

@@ -30,8 +30,13 @@ func (s *State) rise(name string) {
 // roused says whether a rise since then could help r, which failed: whether a gang
 // that the risen queue runs might be taken back for it.
 func (p *pass) roused(r *record, leaf int, q *queue.Queue, since uint64) bool {
-	if p.s.rises-since > risesAsked {
+	if p.s.rises-since > risesAsked || len(p.begun) > risesAsked {
 		return true
+	}
+	for _, x := range p.begun { // what this pass starts may have to give way as well
+		if p.helps(r, leaf, q, x.queue) {
+			return true
+		}
 	}
 	for i := len(p.s.rose) - 1; i >= 0 && p.s.rose[i].n > since; i-- {
 		if p.helps(r, leaf, q, p.s.rose[i].queue) {
