@@ -78,6 +78,7 @@ func newRoot(called string) *cobra.Command {
 	}
 	root.AddCommand(newSimulate())
 	root.AddCommand(newServe(), newAdvise())
+	root.AddCommand(newUI())
 	a := &ask{}
 	for _, c := range a.commands() {
 		root.AddCommand(c)
