@@ -75,7 +75,7 @@ func (s *State) workloadSeen(e WorkloadSeen) {
 	} else {
 		s.waiting.Remove(r.w.Key)
 	}
-	r.version, r.settled, r.before, r.done = e.Version, true, nil, e.Done
+	r.version, r.settled, r.before, r.done, r.stopsFor = e.Version, true, nil, e.Done, e.StopsFor
 	s.respec(r, e.Workload)
 	switch {
 	case e.Finished:
@@ -364,7 +364,7 @@ func (s *State) assumed(d *Decision) {
 		r := s.mustRecord(e.Key)
 		r.assume()
 		s.enter(r, Stopping, nil)
-		r.over = e.Cause == Expired
+		r.over, r.stopsFor = e.Cause == Expired, Claimant{e.For, e.ForUID}
 		s.recount(r)
 		s.enlist(r)
 	}

@@ -45,12 +45,14 @@ type Remembered struct {
 	Unanswered bool
 	Before     *Before
 	Gone       bool // the workload no longer exists, pods of it do
+	StopsFor   Claimant
 
 	Whole                  bool // all pods of its minimum were there once
 	Broken, Leaving, Grown time.Time
 	Refused                int // writes refused in a row
 	Retry                  time.Time
 	Retrying               bool // its admission was refused
+	Over                   bool // taken back for good
 	Reason                 Reason
 	Told                   string
 }
@@ -114,8 +116,8 @@ func compareRemembered(a, b RememberedPod) int { return cmp.Compare(a.UID, b.UID
 func (s *State) remembered(r *record) Remembered {
 	m := Remembered{
 		Name: r.key, Workload: clone(r.w), Version: r.version, Phase: r.phase, Admission: r.admission, Done: r.done,
-		Unanswered: !r.settled, Gone: r.deleted, Whole: r.whole, Broken: r.broken, Leaving: r.leaving, Grown: r.grown,
-		Refused: r.refused, Retry: r.retry, Retrying: s.retrying[r.key] != nil, Reason: r.reason, Told: r.told,
+		Unanswered: !r.settled, Gone: r.deleted, StopsFor: r.stopsFor, Whole: r.whole, Broken: r.broken, Leaving: r.leaving, Grown: r.grown,
+		Refused: r.refused, Retry: r.retry, Retrying: s.retrying[r.key] != nil, Over: r.over, Reason: r.reason, Told: r.told,
 	}
 	if len(r.held) > 0 {
 		m.ChargedTo, m.Flavor = r.queue, flavorName(r.flavor)
@@ -178,7 +180,7 @@ func NewStateOf(im Image) *State {
 func (s *State) recall(m *Remembered) {
 	r := &record{
 		key: m.Name, w: clone(m.Workload), version: m.Version, phase: m.Phase, settled: !m.Unanswered, done: m.Done, pods: map[string]*podRecord{},
-		deleted: m.Gone, whole: m.Whole, broken: m.Broken, leaving: m.Leaving, grown: m.Grown,
+		deleted: m.Gone, stopsFor: m.StopsFor, over: m.Over, whole: m.Whole, broken: m.Broken, leaving: m.Leaving, grown: m.Grown,
 		refused: m.Refused, retry: m.Retry, reason: m.Reason, told: m.Told,
 	}
 	for i := range r.w.Spec.PodSets {

@@ -32,6 +32,7 @@ import (
 //	end      NAME.. finishes gangs
 //	lose     NAME NODE fails the gang's pods there; their replacements are gated
 //	foreign  NAME NODE [gpu=N] puts a pod that nobody manages on a node
+//	crash    loses what the controller alone remembers
 //	gone     node|queue|workload|pod NAME
 //	show     draws queues and nodes
 func TestCycle(t *testing.T) {
@@ -113,6 +114,10 @@ func (w *world) run(t *testing.T, d *datadriven.TestData) string {
 		}
 	case "show":
 		return w.show()
+	case "crash":
+		im := w.s.Image()
+		im.Nominees = nil // all else is read from the cluster again
+		w.s = NewStateOf(im)
 	default:
 		t.Fatalf("%s: unknown command %s", d.Pos, d.Cmd)
 	}
@@ -459,6 +464,7 @@ func (w *world) carry(d *Decision) {
 	for _, e := range d.Evict {
 		w.see(e.Key, func(x *WorkloadSeen) {
 			x.Admission, x.Workload.Held = nil, x.Workload.Held || e.Cause == Expired
+			x.StopsFor = Claimant{e.For, e.ForUID}
 		})
 		for _, p := range w.podsOf(e.Key) {
 			p.Stopping = true

@@ -70,6 +70,7 @@ type Eviction struct {
 	Key, UID string
 	Cause    Cause
 	For      string // the claim it makes room for, if Cause is Preempted or Reclaimed
+	ForUID   string // of that claim
 	Detail   string // the node or pod behind it, for people
 	Based    uint64
 }

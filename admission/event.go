@@ -33,11 +33,18 @@ type WorkloadSeen struct {
 	Fresh     bool
 	Admission *Admission // as the cluster has it, or nil
 	Stopping  bool       // evicted: its pods are being stopped
-	Finished  bool
+	// StopsFor is the claim that it was taken back for, as the eviction was written; zero
+	// if it stops for another cause. It matters as long as pods of it exist.
+	StopsFor Claimant
+	Finished bool
 	// Done is how many pods of each pod set have ended well and gave their place
 	// back, by pod set name, where the cluster counts them without the pods.
 	Done map[string]int
 }
+
+// Claimant names a workload for which others stop. The cluster keeps it on those who
+// stop, so that a controller that starts anew still knows whose room they free.
+type Claimant struct{ Key, UID string }
 
 // WorkloadGone says that a workload no longer exists. Pods of it may.
 type WorkloadGone struct{ Key string }

@@ -290,7 +290,7 @@ func (p *pass) makeRoom(r *record, stranded []slotKey) bool {
 
 // dies says whether the gang stops for a nominee, who has what it frees.
 func (p *pass) dies(key string) bool {
-	return slices.ContainsFunc(p.s.nominees, func(n Nominee) bool { return slices.Contains(n.Victims, key) })
+	return slices.ContainsFunc(p.nominees(), func(n Nominee) bool { return slices.Contains(n.Victims, key) })
 }
 
 // hold keeps what is moved in the domain of what stays, if the gang must share one, and

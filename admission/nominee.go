@@ -128,7 +128,7 @@ func (p *pass) takeFor(r, x *record) {
 		cause = Preempted
 	}
 	p.evicted[x] = true
-	p.d.Evict = append(p.d.Evict, Eviction{Key: x.w.Key, UID: x.w.UID, Cause: cause, For: r.w.Key, Based: x.version})
+	p.d.Evict = append(p.d.Evict, Eviction{Key: x.w.Key, UID: x.w.UID, Cause: cause, For: r.w.Key, ForUID: r.w.UID, Based: x.version})
 }
 
 // shrink takes the surplus of x that is among the victims out of its plan.
@@ -242,7 +242,7 @@ func (p *pass) handOver() {
 		}
 	}
 	var held, adrift []nominee
-	for _, n := range p.s.nominees {
+	for _, n := range p.nominees() {
 		x, ok := p.look(n)
 		switch {
 		case !ok:
@@ -267,11 +267,30 @@ func (p *pass) handOver() {
 	}
 }
 
+// nominees are the claims for which victims stop: those that the last cycle knew, and
+// those that only the victims name, after a restart. The places of these are not
+// known any more; they are looked for among what the victims free.
+func (p *pass) nominees() []Nominee {
+	list := slices.Clone(p.s.nominees)
+	for _, v := range p.crewed().going {
+		c := v.stopsFor
+		if c.UID == "" || !p.s.waiting.Has(c.Key) || slices.ContainsFunc(p.s.nominees, func(n Nominee) bool { return n.UID == c.UID }) {
+			continue
+		}
+		at := slices.IndexFunc(list, func(n Nominee) bool { return n.UID == c.UID })
+		if at < 0 {
+			at, list = len(list), append(list, Nominee{Key: c.Key, UID: c.UID})
+		}
+		list[at].Victims = append(slices.Clip(list[at].Victims), v.key)
+	}
+	return list
+}
+
 // keepDied takes off the books of the nodes what claims for which victims stop will
 // have of them, and returns how to put it back.
 func (p *pass) keepDied() (back func()) {
 	var taken []holding
-	for _, n := range p.s.nominees {
+	for _, n := range p.nominees() {
 		x, ok := p.look(n)
 		if !ok || p.unanswered(n) || !p.stands(x) {
 			continue

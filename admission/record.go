@@ -33,12 +33,14 @@ type record struct {
 	broken  time.Time // since when it misses pods that it needs
 	leaving time.Time // since when its pods are being stopped
 	over    bool      // it was taken back for good
-	grown   time.Time // its last growth
-	refused int       // writes refused in a row
-	retry   time.Time // not tried before
-	told    string    // the reason last told, as text
-	reason  Reason
-	deleted bool // the workload is gone, its pods are not
+	// stopsFor is the claim that it was taken back for.
+	stopsFor Claimant
+	grown    time.Time // its last growth
+	refused  int       // writes refused in a row
+	retry    time.Time // not tried before
+	told     string    // the reason last told, as text
+	reason   Reason
+	deleted  bool // the workload is gone, its pods are not
 
 	// What a pass found of it, until it is counted anew: see State.recount.
 	calm   bool   // there was nothing to mend, while State.terrain was
