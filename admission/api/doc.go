@@ -6,6 +6,7 @@
 //	GET  /v1/order/{queue}         GET  /v1/map       GET  /v1/drift
 //	GET  /v1/lint                  GET  /v1/check
 //	POST /v1/plan (a workload of a snapshot)          POST /v1/what-if (an edit of a queue)
+//	GET  /ui/...                   the same as pages, see package pages
 //
 // Every answer but the snapshot is an answer.Envelope: its time, and how old that is.
 // Errors are {"error": "..."} with 400, 401, 403, 404 or 503. A job of no namespace
@@ -19,7 +20,8 @@
 // What holds:
 //
 //   - a request never touches the controller's own state: it is asked for a copy at
-//     most once a second, and everybody shares it;
+//     most once a second, and everybody shares it; for the shares over time that pages
+//     show, Follow asks for one every quarter of a minute;
 //   - an answer is as of one copy, and no more than MaxAge old when its work begins;
 //   - nobody is let in because a review failed.
 package api

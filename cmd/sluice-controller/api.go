@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"net"
+	"sync"
 	"time"
 
 	authn "k8s.io/api/authentication/v1"
@@ -48,5 +49,8 @@ func (s *apiServer) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var follower sync.WaitGroup
+	follower.Go(func() { s.handler.Follow(ctx) })
+	defer follower.Wait()
 	return api.Serve(ctx, s.address, s.handler, cert, func(a net.Addr) { ctrl.Log.Info("answering questions", "address", a.String()) })
 }
