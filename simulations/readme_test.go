@@ -3,6 +3,8 @@ package simulations
 import (
 	"fmt"
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -64,4 +66,39 @@ func markdown(s section) string {
 		fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", r.key, strings.ReplaceAll(r.form, "|", "\\|"), r.doc)
 	}
 	return b.String()
+}
+
+// TestRulesAreShown: every scenario file stands in the table of rules, and all that the
+// table names exists.
+func TestRulesAreShown(t *testing.T) {
+	data, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(data), "<!-- rules -->")
+	table, _, ends := strings.Cut(rest, "<!-- end rules -->")
+	if !found || !ends {
+		t.Fatal("README.md has no table of rules")
+	}
+	named := make(map[string]bool)
+	for _, m := range regexp.MustCompile("`([a-z0-9-]+)`").FindAllStringSubmatch(table, -1) {
+		named[m[1]] = true
+		if _, err := os.Stat(filepath.Join("testdata", "scenarios", m[1]+".yaml")); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, m := range regexp.MustCompile(`\]\(([^)]+)\)`).FindAllStringSubmatch(table, -1) {
+		if _, err := os.Stat(m[1]); err != nil {
+			t.Error(err)
+		}
+	}
+	files, err := filepath.Glob("testdata/scenarios/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scenario files: %v", err)
+	}
+	for _, file := range files {
+		if name := strings.TrimSuffix(filepath.Base(file), ".yaml"); !named[name] {
+			t.Errorf("scenario %s shows no rule of the table in README.md", name)
+		}
+	}
 }
