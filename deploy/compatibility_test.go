@@ -1,9 +1,7 @@
 package deploy
 
 import (
-	"os"
 	"reflect"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -36,43 +34,28 @@ func fields(of reflect.Type, path string) []string {
 	return all
 }
 
-var compatibilityRow = regexp.MustCompile("^\\| `([^`]+)` \\| (\\w+) \\| (.*)\\|$")
-
 // Every field of the ten kinds has one row in the table, and no other thing has.
 func TestCompatibilityTableIsWhole(t *testing.T) {
-	text, err := os.ReadFile("COMPATIBILITY.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	rows := map[string]bool{} // heading + field
 	said := map[string]bool{} // those of a kind's spec that are ignored
-	heading := ""
-	for i, line := range strings.Split(string(text), "\n") {
-		if h, ok := strings.CutPrefix(line, "## "); ok {
-			heading = h
-			continue
-		}
-		m := compatibilityRow.FindStringSubmatch(line)
-		if m == nil {
-			continue
-		}
-		key, verdict, how := heading+" "+m[1], m[2], strings.TrimSpace(m[3])
+	for _, r := range Compatibility() {
+		key := r.Family + " " + r.Kind + " " + r.Field
 		if rows[key] {
-			t.Errorf("COMPATIBILITY.md:%d: %s is there twice", i+1, key)
+			t.Errorf("COMPATIBILITY.md:%d: %s is there twice", r.Line, key)
 		}
 		rows[key] = true
-		switch verdict {
+		switch r.Verdict {
 		case "works":
 		case "ignored":
-			if strings.HasPrefix(m[1], "spec.") {
-				said[heading[strings.Index(heading, " ")+1:]+" "+m[1]] = true
+			if strings.HasPrefix(r.Field, "spec.") {
+				said[r.Kind+" "+r.Field] = true
 			}
 		case "differs":
-			if how == "" {
-				t.Errorf("COMPATIBILITY.md:%d: %s differs, but how?", i+1, key)
+			if r.How == "" {
+				t.Errorf("COMPATIBILITY.md:%d: %s differs, but how?", r.Line, key)
 			}
 		default:
-			t.Errorf("COMPATIBILITY.md:%d: %s: %q is no verdict", i+1, key, verdict)
+			t.Errorf("COMPATIBILITY.md:%d: %s: %q is no verdict", r.Line, key, r.Verdict)
 		}
 	}
 	for _, i := range notice.All() {

@@ -77,7 +77,7 @@ func newRoot(called string) *cobra.Command {
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl sluice"}
 	}
 	root.AddCommand(newSimulate())
-	root.AddCommand(newServe(), newAdvise())
+	root.AddCommand(newServe(), newAdvise(), newImport())
 	root.AddCommand(newUI())
 	a := &ask{}
 	for _, c := range a.commands() {

@@ -62,12 +62,16 @@ func All() []Ignored {
 func (i Ignored) Of(object map[string]any) []string {
 	var found []string
 	for _, field := range i.Fields {
-		if has(object, strings.Split(field, ".")) {
+		if Has(object, field) {
 			found = append(found, field)
 		}
 	}
 	return found
 }
+
+// Has says whether the object has set the field, a path with dots between its parts, to
+// something that is not nothing.
+func Has(object map[string]any, field string) bool { return has(object, strings.Split(field, ".")) }
 
 // has says whether the value has something at the path, in any element of a list.
 func has(value any, path []string) bool {

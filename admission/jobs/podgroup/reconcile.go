@@ -109,7 +109,7 @@ func (r *Reconciler) advance(ctx context.Context, x *group) (time.Duration, erro
 		return 0, nil
 	case x.wl == nil:
 		return r.lay(ctx, x)
-	case x.wl.DeletionTimestamp != nil:
+	case x.wl.DeletionTimestamp != nil, x.wl.Annotations[AdoptingAnnotation] != "":
 		return 0, nil
 	case workload.IsFinished(x.wl):
 		return 0, r.again(ctx, x)
