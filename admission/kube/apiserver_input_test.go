@@ -57,11 +57,7 @@ func TestBadInputIsTold(t *testing.T) {
 		{"wrong-selector", func(wl *kueue.Workload) {
 			wl.Spec.PodSets[0].Template.Spec.NodeSelector = map[string]string{"gpu": "h100"}
 		}, "Labels", "gpu=h100"},
-		{"affine", func(wl *kueue.Workload) {
-			wl.Spec.PodSets[0].Template.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
-				RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{}}},
-			}}
-		}, "Invalid", "anti-affinity"},
+		{"bound", func(wl *kueue.Workload) { wl.Spec.PodSets[0].Template.Spec.NodeName = "somewhere" }, "Invalid", "nodeName"},
 	} {
 		wl := w.workload(test.name, 1, 1, test.change)
 		w.create(wl)

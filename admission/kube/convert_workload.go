@@ -25,7 +25,8 @@ type reader struct {
 	space   *quota.Space
 	catalog *catalog
 	hosts   *hosts
-	userKey string // the label or annotation that names a user; "" is UserAnnotation
+	groups  *groups // who minds whom; nil if nobody else is known
+	userKey string  // the label or annotation that names a user; "" is UserAnnotation
 }
 
 // workload is what the core is told of a Workload. adjusted is the Workload with
@@ -175,6 +176,9 @@ func (r *reader) spec(wl *kueue.Workload, s *gang.Spec, a *admission.Admission) 
 	if why := groupLevel(wl, s); why != "" {
 		note("%s", why)
 	}
+	if !r.catalog.nodeless && len(s.PodSets) == len(wl.Spec.PodSets) {
+		r.rules(wl, s, note)
+	}
 	return invalid
 }
 
@@ -258,21 +262,11 @@ func perPod(ps *kueue.PodSet) corev1.ResourceList {
 	return resourcehelper.PodRequests(&corev1.Pod{Spec: ps.Template.Spec}, resourcehelper.PodResourcesOptions{})
 }
 
-// unplannable names what the pod asks of its neighbours or of the scheduler that a
-// plan cannot promise, or is "". Admitting it could leave it pending for ever.
+// unplannable names what the pod asks that a plan cannot promise, or is "". Admitting
+// it could leave it pending for ever.
 func unplannable(spec *corev1.PodSpec) string {
-	switch {
-	case spec.NodeName != "":
+	if spec.NodeName != "" {
 		return "its template sets nodeName, so its pods cannot be held"
-	case spec.Affinity != nil && spec.Affinity.PodAffinity != nil && len(spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0:
-		return "required pod affinity cannot be planned"
-	case spec.Affinity != nil && spec.Affinity.PodAntiAffinity != nil && len(spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0:
-		return "required pod anti-affinity cannot be planned"
-	}
-	for _, t := range spec.TopologySpreadConstraints {
-		if t.WhenUnsatisfiable == corev1.DoNotSchedule {
-			return "a topology spread constraint with DoNotSchedule cannot be planned"
-		}
 	}
 	return ""
 }

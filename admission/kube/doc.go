@@ -34,6 +34,12 @@
 //   - one bad object never stops the others: it gets a condition or an event, and
 //     what depends on it a reason.
 //
+// What pods mind of other pods (affinity, anti-affinity, topology spread) is planned as
+// kube-scheduler will check it, in both directions: others may mind a gang too. The
+// core knows no selectors but groups, dimensions called (group):N in which pods are
+// counted on their nodes; a selector has one while it chooses pods of somebody else
+// than the one gang that minds them. See groups.
+//
 // A ClusterQueue bounds only the resources that it lists; of others its workloads may
 // use what the nodes have. Kueue's quota is counted by flavor and resource, in dimensions called
 // FLAVOR:RESOURCE; Volcano's in the resources of the pods. Queues of the two

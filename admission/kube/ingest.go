@@ -52,6 +52,7 @@ func (r *runner) ingest(ctx context.Context, list []news) {
 	r.refreshQueues(anew)
 	r.settleNodeless(anew)
 	r.convertAnew(ctx, anew)
+	r.settleGroups(ctx)
 	r.forgetEnded()
 	if len(list) > 0 {
 		r.changed = true
@@ -221,7 +222,8 @@ func (r *runner) sawWorkload(ctx context.Context, key string, wl *kueue.Workload
 		r.dropWorkload(key, old)
 		return
 	}
-	seen, resolved := (&reader{r.state.Space, r.catalog, r.hosts, r.userKey}).workload(r.adjusted(ctx, wl))
+	r.meetGang(key, wl)
+	seen, resolved := (&reader{r.state.Space, r.catalog, r.hosts, r.groups, r.userKey}).workload(r.adjusted(ctx, wl))
 	known := &knownWorkload{
 		seen: wl, workload: seen.Workload, queue: seen.Workload.Queue,
 		admitted: wl.Status.Admission != nil, finished: seen.Finished,
@@ -253,6 +255,7 @@ func (r *runner) sawWorkload(ctx context.Context, key string, wl *kueue.Workload
 }
 
 func (r *runner) dropWorkload(key string, old *knownWorkload) {
+	r.groups.drop(gangID(key))
 	delete(r.workloads, key)
 	delete(r.later, key)
 	delete(r.lastTold, key)
@@ -296,7 +299,7 @@ func (r *runner) sawPod(key string, p *corev1.Pod, fresh bool) {
 		}
 		return
 	}
-	known := &knownPod{seen: p, pod: convertPod(r.state.Space, p)}
+	known := &knownPod{seen: p, pod: r.meetPod(p)}
 	if old != nil {
 		r.indexPod(old, false)
 		if old.told && old.pod.Workload != known.pod.Workload {
@@ -328,6 +331,7 @@ func (r *runner) dropPod(key string, uid types.UID) {
 			r.loop.Observe(admission.PodGone{UID: string(uid)})
 		}
 	}
+	r.groups.drop(podID(string(uid)))
 	delete(r.pods, uid)
 	delete(r.podUIDs, key)
 }

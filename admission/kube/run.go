@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/labels"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
@@ -48,6 +49,7 @@ type runner struct {
 	view
 	own     *own
 	cards   *cardReader
+	groups  *groups
 	carried carried
 
 	verdicts *clerk
@@ -75,6 +77,7 @@ func newRunner(o Options, log logr.Logger, c client.Client, live client.Reader, 
 		drifted: map[string]string{}, lacking: map[object]string{}, later: map[string]later{}, lastTold: map[string]time.Time{}, statuses: map[object]sentStatus{}, said: map[object]string{},
 	}
 	r.cards = newCardReader(r.state.Space)
+	r.groups = newGroups(r.state.Space, func(ns string) labels.Set { return r.catalog.namespaces[ns] })
 	return r
 }
 
