@@ -27,6 +27,8 @@ type Inventory struct {
 	rows    []row             // scratch of the index
 	kinds   map[string]uint32 // of nodes, by signature
 	plain   bool              // no index: cards may be cut anew, so that nodes are alike for one look only
+
+	preferred *preferred // see Prefer; nil for the order of Place
 }
 
 // place is one node with what is taken of it.
@@ -41,6 +43,8 @@ type place struct {
 	known *Node           // as which node that was worked out, and
 	class *class          // with whom it is grouped, nil if it takes no new pods
 	stale bool            // what is free may have changed since
+
+	version uint64 // counts how often what is free was worked out
 	// cuts is set where the cards may be cut and shared anew, and remembers which
 	// demands they could hold.
 	cuts map[string]bool
@@ -126,6 +130,7 @@ func (v *Inventory) drop(p *place) {
 }
 
 func (p *place) settle() {
+	p.version++
 	p.free = p.free[:0]
 	if p.node == nil {
 		return

@@ -130,7 +130,7 @@ func compareParts(a, b, c, d int64) int {
 
 // index is the index if nodes are all nodes and it serves now, else nil.
 func (a *attempt) index(nodes []*place) *index {
-	if a.rules != nil || len(nodes) == 0 || len(nodes) != len(a.all) || nodes[0] != a.all[0] {
+	if a.rules != nil || a.v.preferred != nil || len(nodes) == 0 || len(nodes) != len(a.all) || nodes[0] != a.all[0] {
 		return nil
 	}
 	return a.v.indexed()
@@ -274,6 +274,9 @@ func (a *attempt) set(nodes []*place, i int, emptiest bool, plan *Plan) bool {
 
 // fill puts all pods of set i on the nodes and takes the room, or changes nothing.
 func (a *attempt) fill(nodes []*place, i int, emptiest bool, plan *Plan) bool {
+	if a.v.preferred != nil && a.rules == nil {
+		return a.fillPreferred(nodes, i, emptiest, plan)
+	}
 	if x := a.index(nodes); x != nil && !a.spec.Roomy {
 		return a.fillIndexed(x, i, emptiest, plan)
 	}
@@ -342,6 +345,14 @@ func (a *attempt) holds(p *place, i, n int) int {
 
 // copies is for how many of n pods of set i there is room on the node now.
 func (a *attempt) copies(p *place, i, n int) int {
+	if a.v.preferred != nil {
+		return a.rate(p, i, n).room
+	}
+	return a.byCount(p, i, n)
+}
+
+// byCount is copies by what is counted free alone, whatever a Preference says.
+func (a *attempt) byCount(p *place, i, n int) int {
 	ps := &a.spec.PodSets[i]
 	switch d := p.node.Cards; {
 	case d == nil:
