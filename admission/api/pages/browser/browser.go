@@ -189,10 +189,33 @@ func Eval[T any](b *Browser, expression string) T {
 	return v
 }
 
-// Until waits for an expression to be true in the page.
+// Until waits for an expression to be true, in this page or in one that it leads to.
 func (b *Browser) Until(expression string) {
 	b.t.Helper()
-	b.Do("wait for "+expression, chromedp.Poll[chromedp.Void](expression, chromedp.WithPollingInterval(100*time.Millisecond), chromedp.WithPollingTimeout(patience)))
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	var last error
+	for {
+		ok, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("!!("+expression+")"))
+		if ok {
+			return
+		}
+		if ctx.Err() != nil {
+			b.t.Fatalf("wait for %s: %v", expression, last)
+		}
+		last = err // while a page changes there is nothing to ask
+		select {
+		case <-ctx.Done():
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// In makes the window's failures those of a subtest, until that ends.
+func (b *Browser) In(t testing.TB) {
+	before := b.t
+	b.t = t
+	t.Cleanup(func() { b.t = before })
 }
 
 // tallest bounds the height of a picture.
