@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"sluice.dev/sluice/gang"
+	"sluice.dev/sluice/queue"
 )
 
 // Mark is a time that a cycle wants remembered about a workload, or about a node.
@@ -260,9 +261,10 @@ func (p *pass) move(r *record, stranded []slotKey) bool {
 	return true
 }
 
-// makeRoom takes back lower work of r's queue for its stranded places, which are the
-// first claim of that queue, and keeps what stops anyway for them. r is charged for
-// its places already, so quota is not asked, and nobody of another queue stops.
+// makeRoom takes others back for the stranded places of r, which are the first claim of
+// its queue, and keeps what stops anyway for them: first lower work of its own queue,
+// for which quota is not asked, since r is charged for its places already; then, by
+// the rules of reclaim, that of other queues.
 func (p *pass) makeRoom(r *record, stranded []slotKey) bool {
 	leaf, known := p.s.tree.ID(r.queue)
 	q := p.s.queues[r.queue]
@@ -279,6 +281,9 @@ func (p *pass) makeRoom(r *record, stranded []slotKey) bool {
 		slices.SortFunc(candidates, compareVictims)
 		victims = p.enough(r, leaf, o, slices.Concat(going, candidates))
 	}
+	if len(victims) == 0 && r.queue == r.w.Queue {
+		victims = p.reclaimFor(r, leaf, q, o, going)
+	}
 	p.inv.Undo(mark)
 	if len(victims) == 0 {
 		return false
@@ -286,6 +291,22 @@ func (p *pass) makeRoom(r *record, stranded []slotKey) bool {
 	p.takeAll(r, victims)
 	p.keepRoom(r, o, loadsOf(victims))
 	return true
+}
+
+// reclaimFor finds whom to take back in any queue for the missing pods of r. They are
+// asked about as a claim: for the time of the look what they are charged is off the
+// books, else it would count twice against the queue and its share.
+func (p *pass) reclaimFor(r *record, leaf int, q *queue.Queue, o offer, going []victim) []victim {
+	o.charge = r.flavor.Charge(o.spec.Request(o.sizes))
+	defer p.open(p.later)()
+	p.liftCharge(load{r: r, charge: o.charge}, p.later, -1)
+	candidates := p.candidates(r, leaf, q, o)
+	if !p.viable(leaf, o.charge, going, candidates) {
+		return nil
+	}
+	candidates = slices.DeleteFunc(candidates, func(v victim) bool { return !v.viable })
+	slices.SortFunc(candidates, compareVictims)
+	return p.enough(r, leaf, o, slices.Concat(going, candidates))
 }
 
 // dies says whether the gang stops for a nominee, who has what it frees.
