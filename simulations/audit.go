@@ -97,7 +97,8 @@ func (w *workloadObject) asks(resource, node string) bool {
 }
 
 // claims adds up, by node and by queue, what plans promise and pods use: for
-// each gang the larger of the two on each node, and pods of former admissions.
+// each gang the larger of the two on each node, and pods of former admissions and of
+// gangs that have ended, which stop still.
 func (c *Cluster) claims() (nodes, queues map[string]map[string]int64) {
 	nodes, queues = map[string]map[string]int64{}, map[string]map[string]int64{}
 	add := func(to map[string]map[string]int64, key string, requests Amounts, n int64) {
@@ -117,7 +118,7 @@ func (c *Cluster) claims() (nodes, queues map[string]map[string]int64) {
 	for _, p := range c.pods {
 		if p.live() && p.owner == nil {
 			add(nodes, p.node, p.requests, 1)
-		} else if p.live() && !p.owner.current(p) {
+		} else if p.live() && (!p.owner.current(p) || p.owner.finished) {
 			charge(p.node, p.owner, p.owner.podSet(p.set), 1)
 		}
 	}

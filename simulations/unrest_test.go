@@ -155,6 +155,23 @@ func TestIdleFitIsSeen(t *testing.T) {
 	wants(t, c.idleFits(), "")
 }
 
+// TestStoppingPodsOfTheEndedCount: a gang that was shrunk and has ended since has its room
+// until the pods stop that it had too many of.
+func TestStoppingPodsOfTheEndedCount(t *testing.T) {
+	c := brokenCluster(t)
+	w := c.workloads["runs"]
+	c.stop(w.pods[0])
+	c.finish(w)
+	nodes, queues := c.claims()
+	if nodes["h-0"][ResourceGPU] != 1 || queues["A"][ResourceGPU] != 1 {
+		t.Errorf("while a pod of the ended stops %v and %v are taken", nodes, queues)
+	}
+	c.later(10 * time.Second)
+	if nodes, _ = c.claims(); nodes["h-0"][ResourceGPU] != 0 {
+		t.Errorf("after it stopped %v are taken", nodes)
+	}
+}
+
 // TestOverdrawnIsSeen: plans for more than a node has, and more than a queue may have.
 func TestOverdrawnIsSeen(t *testing.T) {
 	c := brokenCluster(t)
