@@ -11,19 +11,69 @@ import (
 // related runs a drawn story and another that has to come out as it does.
 func related(t *testing.T, what string, seed uint64, a, b string, o Options, rename func(string) string) {
 	t.Helper()
-	run := func(text string) *Report {
+	if at := unlike(t, what, seed, a, b, Options{}, o, rename); at != "" {
+		t.Errorf("%s, seed %d: %s", what, seed, at)
+	}
+}
+
+// unlike says where the moves of two stories differ first; empty is nowhere.
+func unlike(t *testing.T, what string, seed uint64, a, b string, p, q Options, rename func(string) string) string {
+	t.Helper()
+	run := func(text string, o Options) *Report {
 		s, err := Parse("f.yaml", []byte(text))
 		if err != nil {
 			t.Fatalf("%s, seed %d: %v", what, seed, err)
 		}
 		return runOnce(s, o)
 	}
-	x, y := run(a), run(b)
+	x, y := run(a, p), run(b, q)
 	if x.Broken != nil || y.Broken != nil {
 		t.Fatalf("%s, seed %d: %v, %v", what, seed, x.Broken, y.Broken)
 	}
-	if at := firstDifference(rename(moves(x.Trace)), moves(y.Trace)); at != "" {
-		t.Errorf("%s, seed %d: %s", what, seed, at)
+	return firstDifference(rename(moves(x.Trace)), moves(y.Trace))
+}
+
+func same(s string) string { return s }
+
+// TestToldTwice: who is told everything twice does the same.
+func TestToldTwice(t *testing.T) {
+	for seed := range uint64(6) {
+		text := drawStory(seed, 80, nil).whole()
+		related(t, "told twice", seed, text, text, Options{twice: true}, same)
+	}
+}
+
+// TestRestless: a controller that is a new one after every instant breaks no promise.
+// It does not do the very same: how long a gang has been broken, and when the last
+// try to grow was, is known to those alone who saw it, so a new one waits longer or not
+// at all.
+func TestRestless(t *testing.T) {
+	for seed := range uint64(6) {
+		s, err := Parse("f.yaml", []byte(drawStory(seed, 80, nil).whole()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := runOnce(s, Options{restless: true}); r.Broken != nil {
+			t.Errorf("seed %d: %v", seed, r.Broken)
+		}
+	}
+}
+
+// TestRelationsCanFail: stories that are not alike are told apart, by one of the seeds.
+func TestRelationsCanFail(t *testing.T) {
+	for what, change := range map[string]func(string) string{
+		"other weights": func(s string) string { return weight.ReplaceAllString(s, "weight: 7") },
+		"another name":  func(s string) string { return aName.ReplaceAllString(s, "${1}x${2}") },
+		"no policy":     func(s string) string { return regexp.MustCompile(`(?m)^policy: .*\n`).ReplaceAllString(s, "") },
+	} {
+		told := false
+		for seed := uint64(0); seed < 6 && !told; seed++ {
+			text := drawStory(seed, 80, nil).whole()
+			told = unlike(t, what, seed, text, change(text), Options{}, Options{}, same) != ""
+		}
+		if !told {
+			t.Errorf("%s make no difference", what)
+		}
 	}
 }
 

@@ -26,6 +26,10 @@ type Options struct {
 	// Calm ends what Watch and Clock do at that time; 0: they do not end.
 	Calm time.Duration
 
+	// For tests of relations: the controller is told all things twice, or is a new one
+	// after every instant.
+	twice, restless bool
+
 	blind bool // nothing is checked on the way
 	// terse leaves charges out of the trace, and lets a new controller be compared
 	// with the running one at some instants by lot instead of all: for long stories.
@@ -135,6 +139,8 @@ type run struct {
 	watch *watch     // nil: what changes is told at once
 	skew  *skew      // nil: the controller's clock is right
 	terse *rand.Rand // nil: a new controller is compared at every rest
+
+	twice, restless bool // as in Options
 }
 
 func newRun(s *Scenario, o Options) *run {
@@ -144,7 +150,7 @@ func newRun(s *Scenario, o Options) *run {
 	if o.Fault != nil {
 		fault = o.Fault()
 	}
-	r := &run{s: s, blind: o.blind, seed: o.Seed, clock: clock, trace: t, cluster: newCluster(s, clock, o.Seed, fault, t)}
+	r := &run{s: s, blind: o.blind, twice: o.twice, restless: o.restless, seed: o.Seed, clock: clock, trace: t, cluster: newCluster(s, clock, o.Seed, fault, t)}
 	r.journal = newJournal(r.cluster)
 	if o.Watch {
 		r.watch = newWatch(o.Seed, clock, o.Calm)
@@ -272,6 +278,9 @@ func (r *run) settle(woke bool) {
 	if r.breach == nil && !r.blind {
 		r.audit()
 	}
+	if r.restless && r.breach == nil {
+		r.start()
+	}
 	if r.trace.b.Len() > told && r.terse == nil {
 		r.trace.draw(r.loop.State(), r.cluster)
 	}
@@ -305,6 +314,9 @@ func (r *run) news() []change {
 func (r *run) tell(ch change) {
 	state := r.loop.State()
 	r.loop.Observe(converter{state.Space}.event(ch))
+	if r.twice {
+		r.loop.Observe(converter{state.Space}.event(ch))
+	}
 	r.check("after the event about " + ch.name())
 }
 
