@@ -62,6 +62,8 @@ type Flavor struct {
 	// thousandths of a card one is, by dimension; they are charged in Card.
 	Parts map[int]int64
 	Card  int
+	// Roomy takes the emptiest of its nodes first, not the fullest.
+	Roomy bool
 }
 
 // Charge translates what pods take into what the queue is charged.
@@ -87,10 +89,11 @@ func (f *Flavor) Charge(r quota.Resources) quota.Resources {
 
 // Spec returns the gang's spec as it is on this flavor's nodes.
 func (f *Flavor) Spec(s *gang.Spec) *gang.Spec {
-	if f == nil || len(f.All) == 0 && len(f.Tolerations) == 0 {
+	if f == nil || len(f.All) == 0 && len(f.Tolerations) == 0 && !f.Roomy {
 		return s
 	}
 	c := *s
+	c.Roomy = c.Roomy || f.Roomy
 	c.PodSets = make([]gang.PodSet, len(s.PodSets))
 	for i, ps := range s.PodSets {
 		ps.Filter = ps.Filter.With(f.All, f.Tolerations)

@@ -37,6 +37,9 @@ const (
 	// ReclaimableAnnotation, "false" on a ClusterQueue, says that others take nothing
 	// back from it.
 	ReclaimableAnnotation = "sluice.dev/reclaimable"
+	// PlacementAnnotation on a ClusterQueue says which nodes its gangs take first: with
+	// pack, if it is not said, the fullest that fits; with spread the emptiest.
+	PlacementAnnotation = "sluice.dev/placement"
 )
 
 // userOf is the user that the Workload counts for, or "": its own word goes before
@@ -105,6 +108,18 @@ func annotated(q *queue.Queue, annotations map[string]string, dims func(corev1.R
 		if q.Priority, err = strconv.ParseInt(text, 10, 32); err != nil {
 			return faultf(reasonInvalid, "annotation %s is %q, want a whole number of 32 bits", PriorityAnnotation, text)
 		}
+	}
+	switch text, ok := annotations[PlacementAnnotation]; {
+	case !ok, text == "pack":
+	case text == "spread":
+		if len(q.Flavors) == 0 {
+			q.Flavors = []queue.Flavor{{Name: DefaultFlavor}}
+		}
+		for k := range q.Flavors {
+			q.Flavors[k].Roomy = true
+		}
+	default:
+		return faultf(reasonInvalid, "annotation %s is %q, want pack or spread", PlacementAnnotation, text)
 	}
 	if q.UserMax, err = userMax(annotations[UserMaxAnnotation], dims); err != nil {
 		return faultf(reasonInvalid, "annotation %s: %v", UserMaxAnnotation, err)

@@ -61,11 +61,17 @@ func TestAnnotatedQueue(t *testing.T) {
 	cq := cqNamed("cq", kueue.ClusterQueueSpec{ResourceGroups: []kueue.ResourceGroup{g}})
 	cq.Annotations = map[string]string{
 		TurnsAnnotation: "true", UserMaxAnnotation: "gpu=4, cpu=500m", PriorityAnnotation: "7", ReclaimableAnnotation: "false",
+		PlacementAnnotation: "spread",
 	}
 	c.clusterQueues["cq"] = cq
 	q := seenQueues(c.refresh(space))["cq"]
 	if !q.Turns || q.Priority != 7 || !q.Sheltered || q.Closed {
 		t.Errorf("turns %t, priority %d, sheltered %t, closed %t", q.Turns, q.Priority, q.Sheltered, q.Closed)
+	}
+	for _, f := range q.Flavors {
+		if !f.Roomy {
+			t.Errorf("flavor %s is packed", f.Name)
+		}
 	}
 	got := map[string]int64{}
 	for d, v := range q.UserMax {
@@ -82,6 +88,7 @@ func TestAnnotationsThatCannotBeRead(t *testing.T) {
 		TurnsAnnotation:       {"yes", ""},
 		ReclaimableAnnotation: {"False"},
 		PriorityAnnotation:    {"high", "1.5", "99999999999"},
+		PlacementAnnotation:   {"", "binpack"},
 		UserMaxAnnotation:     {"gpu", "=4", "gpu=many", "gpu=-1", "gpu=1,gpu=2"},
 	} {
 		for _, text := range texts {
@@ -91,6 +98,16 @@ func TestAnnotationsThatCannotBeRead(t *testing.T) {
 			if bad == nil || !strings.Contains(bad.message, key) {
 				t.Errorf("%s=%q is taken: %+v", key, text, bad)
 			}
+		}
+	}
+}
+
+// A queue without flavors that spreads has one, of all nodes.
+func TestSpreadWithoutFlavors(t *testing.T) {
+	for text, want := range map[string]int{"spread": 1, "pack": 0} {
+		q := &queue.Queue{}
+		if bad := annotated(q, map[string]string{PlacementAnnotation: text}, charged(quota.NewSpace(), nil)); bad != nil || len(q.Flavors) != want {
+			t.Errorf("%s: %+v, flavors %+v", text, bad, q.Flavors)
 		}
 	}
 }
