@@ -66,6 +66,15 @@ func TestJournalImports(t *testing.T) {
 	}
 }
 
+// Pages show answers, and know neither the cluster nor how a request came to them.
+func TestPagesImports(t *testing.T) {
+	for _, imported := range imports(t, module+"/admission/api/pages") {
+		if !standard(imported) && imported != module+"/admission" && imported != module+"/admission/answer" {
+			t.Errorf("admission/api/pages imports %s", imported)
+		}
+	}
+}
+
 // forbiddenImport says why a core package with the given packages to its left may
 // not import path, or "".
 func forbiddenImport(path string, left []string) string {
