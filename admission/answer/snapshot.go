@@ -136,6 +136,7 @@ func Decode(from io.Reader) (*Snapshot, error) {
 type Policy struct {
 	ReserveAfter   Duration `json:"reserveAfter"`
 	Reservations   int      `json:"reservations"`
+	ShortestFirst  bool     `json:"shortestFirst,omitempty"`
 	RecoveryWindow Duration `json:"recoveryWindow"`
 	MinRuntime     Duration `json:"minRuntime"`
 	GrowEvery      Duration `json:"growEvery"`
@@ -253,6 +254,7 @@ type Flavor struct {
 	// card one is; they are charged in Card.
 	Parts Amounts `json:"parts,omitempty"`
 	Card  string  `json:"card,omitempty"`
+	Roomy bool    `json:"roomy,omitempty"` // the emptiest node that fits is filled first
 }
 
 // Requirement is one condition on a node's labels.
@@ -282,6 +284,8 @@ type Workload struct {
 	PodSets    []PodSet   `json:"podSets"`
 	MinTotal   int        `json:"minTotal,omitempty"`
 	Level      *Level     `json:"level,omitempty"`
+	Roomy      bool       `json:"roomy,omitempty"` // the emptiest node that fits is filled first
+	Stays      []SetPlan  `json:"stays,omitempty"` // where pods of it are already, for those to come
 	Pinned     bool       `json:"pinned,omitempty"`
 	Limit      Duration   `json:"limit,omitempty"`
 	MaxRun     Duration   `json:"maxRun,omitempty"`
@@ -301,6 +305,8 @@ type Workload struct {
 	Unanswered bool           `json:"unanswered,omitempty"`
 	Before     *Before        `json:"before,omitempty"`
 	Gone       bool           `json:"gone,omitempty"`
+	StopsFor   *Claimant      `json:"stopsFor,omitempty"`
+	Over       bool           `json:"over,omitempty"` // taken back for good
 	Whole      bool           `json:"whole,omitempty"`
 	Broken     *time.Time     `json:"broken,omitempty"`
 	Leaving    *time.Time     `json:"leaving,omitempty"`
@@ -308,6 +314,12 @@ type Workload struct {
 	Refused    int            `json:"refused,omitempty"`
 	Retry      *time.Time     `json:"retry,omitempty"`
 	Retrying   bool           `json:"retrying,omitempty"`
+}
+
+// Claimant is the workload for which another was taken back.
+type Claimant struct {
+	Key string `json:"key"`
+	UID string `json:"uid"`
 }
 
 // Before is what a workload was before a write that has no answer yet.
@@ -327,6 +339,11 @@ type PodSet struct {
 	Tolerations []Toleration    `json:"tolerations,omitempty"`
 	Sharing     string          `json:"sharing,omitempty"`
 	Level       *Level          `json:"level,omitempty"`
+	CountedAs   []string        `json:"countedAs,omitempty"` // the groups that its pods are in
+	Apart       []Apart         `json:"apart,omitempty"`
+	Spread      []Spread        `json:"spread,omitempty"`
+	Near        []Near          `json:"near,omitempty"`
+	Wishes      []Wish          `json:"wishes,omitempty"`
 }
 
 // Level asks that pods share a value of a label.
@@ -441,7 +458,7 @@ func writePlan(p gang.Plan) []SetPlan {
 
 func writePolicy(c admission.Config) Policy {
 	return Policy{
-		ReserveAfter: Duration(c.ReserveAfter), Reservations: c.Reservations, RecoveryWindow: Duration(c.RecoveryWindow),
+		ReserveAfter: Duration(c.ReserveAfter), Reservations: c.Reservations, ShortestFirst: c.ShortestFirst, RecoveryWindow: Duration(c.RecoveryWindow),
 		MinRuntime: Duration(c.MinRuntime), GrowEvery: Duration(c.GrowEvery), FairReclaim: c.FairReclaim,
 		HalfLife: Duration(c.HalfLife), RetryBase: Duration(c.RetryBase), RetryMost: Duration(c.RetryMost),
 	}

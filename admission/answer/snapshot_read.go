@@ -94,7 +94,7 @@ func (r *reader) bounds(where string, a Amounts) map[int]int64 {
 
 func (r *reader) policy(p Policy) admission.Config {
 	return admission.Config{
-		ReserveAfter: time.Duration(p.ReserveAfter), Reservations: p.Reservations, RecoveryWindow: time.Duration(p.RecoveryWindow),
+		ReserveAfter: time.Duration(p.ReserveAfter), Reservations: p.Reservations, ShortestFirst: p.ShortestFirst, RecoveryWindow: time.Duration(p.RecoveryWindow),
 		MinRuntime: time.Duration(p.MinRuntime), GrowEvery: time.Duration(p.GrowEvery), FairReclaim: p.FairReclaim,
 		HalfLife: time.Duration(p.HalfLife), RetryBase: time.Duration(p.RetryBase), RetryMost: time.Duration(p.RetryMost),
 	}
@@ -147,7 +147,7 @@ func (r *reader) queue(q *Queue) *queue.Queue {
 		Closed: q.Closed, Turns: q.Turns, UserMax: r.bounds(where, q.UserMax), BorrowFirst: q.BorrowFirst, PreemptFirst: q.PreemptFirst,
 	}
 	for _, f := range q.Flavors {
-		one := queue.Flavor{Name: f.Name, All: readRequirements(f.Requires), Tolerations: readTolerations(f.Tolerations)}
+		one := queue.Flavor{Name: f.Name, Roomy: f.Roomy, All: readRequirements(f.Requires), Tolerations: readTolerations(f.Tolerations)}
 		for of, as := range f.ChargedAs {
 			if one.Dims == nil {
 				one.Dims = map[int]int{}
@@ -189,7 +189,7 @@ func (r *reader) workload(x *Workload) admission.Remembered {
 	where := "workload " + x.Key
 	w := &queue.Workload{
 		Key: x.Key, UID: x.UID, Queue: x.Queue, User: x.User, Priority: x.Priority, Queued: x.Queued,
-		Spec:   gang.Spec{MinTotal: x.MinTotal, Level: readLevel(x.Level)},
+		Spec:   gang.Spec{MinTotal: x.MinTotal, Level: readLevel(x.Level), Roomy: x.Roomy, Stays: r.plan(x.Stays)},
 		Pinned: x.Pinned, Limit: time.Duration(x.Limit), MaxRun: time.Duration(x.MaxRun), Held: x.Held, Invalid: x.Invalid,
 		After: deref(x.After), Gate: x.Gate, MinRuntime: time.Duration(x.MinRuntime),
 	}
@@ -204,19 +204,24 @@ func (r *reader) workload(x *Workload) admission.Remembered {
 		for _, term := range ps.Any {
 			f.Any = append(f.Any, readRequirements(term))
 		}
-		w.Spec.PodSets = append(w.Spec.PodSets, gang.PodSet{
+		set := gang.PodSet{
 			Name: ps.Name, Count: ps.Count, Min: ps.Min, Request: r.amounts(where, ps.Request), Filter: f,
 			Sharing: gang.Sharing(ps.Sharing), Level: readLevel(ps.Level),
-		})
+		}
+		r.rules(where, &set, &ps)
+		w.Spec.PodSets = append(w.Spec.PodSets, set)
 	}
 	m := admission.Remembered{
 		Name: x.Name, Workload: w, Version: x.Version, Phase: admission.Phase(r.word(where, "phase", x.Phase, phases)),
 		Admission: r.admission(x.Admission), Done: x.Done, ChargedTo: x.ChargedTo, Flavor: x.Flavor, Unanswered: x.Unanswered,
-		Gone: x.Gone, Whole: x.Whole, Broken: deref(x.Broken), Leaving: deref(x.Leaving), Grown: deref(x.Grown),
+		Gone: x.Gone, Over: x.Over, Whole: x.Whole, Broken: deref(x.Broken), Leaving: deref(x.Leaving), Grown: deref(x.Grown),
 		Refused: x.Refused, Retry: deref(x.Retry), Retrying: x.Retrying,
 	}
 	if (m.Phase == admission.Admitted) != (m.Admission != nil) {
 		r.fail(where, "phase %s goes with an admission if and only if it is Admitted", x.Phase)
+	}
+	if x.StopsFor != nil {
+		m.StopsFor = admission.Claimant{Key: x.StopsFor.Key, UID: x.StopsFor.UID}
 	}
 	if x.Before != nil {
 		m.Before = &admission.Before{Phase: admission.Phase(r.word(where, "before.phase", x.Before.Phase, phases)), Admission: r.admission(x.Before.Admission)}

@@ -100,7 +100,7 @@ func (w *writer) queue(q *queue.Queue) Queue {
 		Closed: q.Closed, Turns: q.Turns, UserMax: w.bounds(q.UserMax), BorrowFirst: q.BorrowFirst, PreemptFirst: q.PreemptFirst,
 	}
 	for _, f := range q.Flavors {
-		one := Flavor{Name: f.Name, Requires: writeRequirements(f.All), Tolerations: writeTolerations(f.Tolerations)}
+		one := Flavor{Name: f.Name, Roomy: f.Roomy, Requires: writeRequirements(f.All), Tolerations: writeTolerations(f.Tolerations)}
 		for _, i := range slices.Sorted(maps.Keys(f.Dims)) {
 			if one.ChargedAs == nil {
 				one.ChargedAs = map[string]string{}
@@ -142,18 +142,25 @@ func (w *writer) workload(m *admission.Remembered) Workload {
 	x := m.Workload
 	out := Workload{
 		Name: m.Name, Key: x.Key, UID: x.UID, Queue: x.Queue, User: x.User, Priority: x.Priority, Queued: x.Queued,
-		MinTotal: x.Spec.MinTotal, Level: writeLevel(x.Spec.Level), Pinned: x.Pinned, Limit: Duration(x.Limit), MaxRun: Duration(x.MaxRun),
+		MinTotal: x.Spec.MinTotal, Level: writeLevel(x.Spec.Level), Roomy: x.Spec.Roomy, Pinned: x.Pinned, Limit: Duration(x.Limit), MaxRun: Duration(x.MaxRun),
 		Held: x.Held, Invalid: x.Invalid, After: optional(x.After), Gate: x.Gate, MinRuntime: Duration(x.MinRuntime),
 		Version: m.Version, Phase: phases[m.Phase], Admission: writeAdmission(m.Admission), Done: m.Done,
-		ChargedTo: m.ChargedTo, Flavor: m.Flavor, Unanswered: m.Unanswered, Gone: m.Gone, Whole: m.Whole,
+		ChargedTo: m.ChargedTo, Flavor: m.Flavor, Unanswered: m.Unanswered, Gone: m.Gone, Over: m.Over, Whole: m.Whole,
 		Broken: optional(m.Broken), Leaving: optional(m.Leaving), Grown: optional(m.Grown),
 		Refused: m.Refused, Retry: optional(m.Retry), Retrying: m.Retrying, PodSets: []PodSet{},
+	}
+	if len(x.Spec.Stays.Sets) > 0 {
+		out.Stays = writePlan(x.Spec.Stays)
+	}
+	if m.StopsFor != (admission.Claimant{}) {
+		out.StopsFor = &Claimant{Key: m.StopsFor.Key, UID: m.StopsFor.UID}
 	}
 	for _, ps := range x.Spec.PodSets {
 		one := PodSet{
 			Name: ps.Name, Count: ps.Count, Min: ps.Min, Request: w.amounts(ps.Request), All: writeRequirements(ps.Filter.All),
 			Tolerations: writeTolerations(ps.Filter.Tolerations), Sharing: string(ps.Sharing), Level: writeLevel(ps.Level),
 		}
+		w.rules(&one, &ps)
 		if ps.Filter.Any != nil {
 			one.Any = [][]Requirement{}
 		}

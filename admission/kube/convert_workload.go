@@ -57,6 +57,7 @@ func (r *reader) workload(adjusted *kueue.Workload) (seen admission.WorkloadSeen
 		Workload: w, Version: version(wl.ResourceVersion),
 		Finished: workload.IsFinished(wl),
 		Done:     done(wl),
+		StopsFor: stopsFor(wl),
 	}
 	seen.Admission, resolved = r.admission(wl)
 	seen.Stopping = wl.DeletionTimestamp != nil || workload.IsEvicted(wl) && wl.Status.Admission != nil
@@ -83,7 +84,7 @@ func priorityOf(wl *kueue.Workload) int32 {
 // pods did not get ready in time goes to the end.
 func queuedAt(wl *kueue.Workload) time.Time {
 	order := workload.Ordering{PodsReadyRequeuingTimestamp: config.EvictionTimestamp}
-	return order.GetQueueOrderTimestamp(wl).Time
+	return queuedSince(wl, order.GetQueueOrderTimestamp(wl).Time)
 }
 
 // limitOf is how long it still runs at most: to others a promise, to itself a bound.

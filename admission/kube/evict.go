@@ -3,8 +3,11 @@ package kube
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"time"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -82,16 +85,33 @@ func (r *runner) evictionReason(e *admission.Eviction, wl *kueue.Workload) (stri
 	}
 }
 
+// gainer reads for whom a message of an eviction was written.
+var gainer = regexp.MustCompile(`for workload (\S+) \(UID: ([^)]+)\)`)
+
+// stopsFor is for whom a Workload was taken back: until it is admitted again the room
+// that it leaves is that one's, also for a controller that has just started.
+func stopsFor(wl *kueue.Workload) admission.Claimant {
+	c := apimeta.FindStatusCondition(wl.Status.Conditions, kueue.WorkloadEvicted)
+	if c == nil || c.Status != metav1.ConditionTrue || c.Reason != kueue.WorkloadEvictedByPreemption {
+		return admission.Claimant{}
+	}
+	m := gainer.FindStringSubmatch(c.Message)
+	if m == nil { // another manager's words
+		return admission.Claimant{}
+	}
+	return admission.Claimant{Key: m[1], UID: m[2]}
+}
+
 func (r *runner) evictionMessage(e *admission.Eviction) string {
 	switch e.Cause {
 	case admission.Preempted:
-		return fmt.Sprintf("Preempted to make room for workload %s of the same queue", e.For)
+		return fmt.Sprintf("Preempted to make room for workload %s (UID: %s) of the same queue", e.For, e.ForUID)
 	case admission.Reclaimed:
 		queue := ""
 		if w := r.workloads[e.For]; w != nil {
 			queue = " of queue " + w.queue
 		}
-		return fmt.Sprintf("Taken back to make room for workload %s%s", e.For, queue)
+		return fmt.Sprintf("Taken back to make room for workload %s (UID: %s)%s", e.For, e.ForUID, queue)
 	case admission.Broken:
 		if e.Detail != "" {
 			return fmt.Sprintf("Pods that it needs are missing for longer than the recovery window; node %s cannot be used", e.Detail)
