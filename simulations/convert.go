@@ -144,7 +144,7 @@ func filter(s *PodSet) gang.Filter {
 func (c converter) seen(w *workloadObject, fresh bool) admission.WorkloadSeen {
 	return admission.WorkloadSeen{
 		Workload: c.workload(w), Version: w.version, Fresh: fresh,
-		Admission: w.admission, Stopping: w.stopping, Finished: w.finished,
+		Admission: w.admission, Stopping: w.stopping, StopsFor: w.stopsFor, Finished: w.finished,
 	}
 }
 
@@ -176,6 +176,6 @@ func (c converter) pod(p *podObject) admission.Pod {
 func config(p *Policy) admission.Config {
 	c := admission.DefaultConfig()
 	c.ReserveAfter, c.RecoveryWindow, c.MinRuntime = p.ReserveAfter, p.RecoveryWindow, p.MinRuntime
-	c.GrowEvery, c.FairReclaim = p.GrowEvery, p.FairReclaim
+	c.GrowEvery, c.FairReclaim, c.ShortestFirst = p.GrowEvery, p.FairReclaim, p.ShortestFirst
 	return c
 }

@@ -40,6 +40,7 @@ type workloadObject struct {
 
 	admission *admission.Admission // nil: none
 	stopping  bool                 // it was evicted, and pods of it still stop
+	stopsFor  admission.Claimant   // for whom, since its last eviction
 	finished  bool
 	deleted   bool   // from the API, though pods of it may still stop
 	reason    Reason // why it waits, as the controller last wrote it

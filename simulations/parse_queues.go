@@ -137,6 +137,10 @@ var policyKeys = table[Policy]{
 			key: "fairReclaim", form: "BOOL", doc: "Of two borrowers the one with the larger share gives to the other. Default: true.",
 			read: into((*parser).boolean, func(c *Policy) *bool { return &c.FairReclaim }),
 		},
+		{
+			key: "shortestFirst", form: "BOOL", doc: "Of what waits in a queue behind its reservation the shortest limit goes first. Default: false.",
+			read: into((*parser).boolean, func(c *Policy) *bool { return &c.ShortestFirst }),
+		},
 	},
 }
 

@@ -26,6 +26,7 @@ type Policy struct {
 	Placement      string        // pack
 	GrowEvery      time.Duration // elastic gangs are offered more so often
 	FairReclaim    bool          // the larger share of two borrowers gives to the smaller
+	ShortestFirst  bool          // behind a reservation the shortest limit goes first
 }
 
 // Node is one machine at the time when it appears.

@@ -202,6 +202,7 @@ func (c *Cluster) admit(a *admission.Admission) (uint64, error) {
 	c.entered(w)
 	c.setAdmission(w, a)
 	w.stopping, w.reason, w.message = false, "", ""
+	w.stopsFor = admission.Claimant{}
 	c.workloadChanged(w)
 	c.trace.add("admit    %s to %s: %v", w.key, a.Queue, a.Plan)
 	return w.version, nil
@@ -251,7 +252,7 @@ func (c *Cluster) evict(e *admission.Eviction) (uint64, error) {
 		c.past.evicted[w.key]++
 	} // else a start that came to nothing, of which no pod was ever let in
 	w.clearAdmission()
-	w.stopping = true
+	w.stopping, w.stopsFor = true, admission.Claimant{Key: e.For, UID: e.ForUID}
 	c.workloadChanged(w)
 	why := []string{string(e.Cause)}
 	if e.For != "" {
