@@ -50,6 +50,7 @@ type Table struct {
 	Notes []string // paragraphs above the table
 	Cells []Cell
 	After []string // paragraphs below it: what is not met and why
+	Known int      // of Misses, those that After explains as mistakes of what is compared to
 }
 
 // Misses are the cells that do not hold.

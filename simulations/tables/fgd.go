@@ -37,16 +37,16 @@ const modelLabel = "model"
 // gang.Preference of a run. The inventory counts what is taken of a node; on which
 // card, the studies fix, so that it is counted here.
 type hosts struct {
-	at        map[string]*host
-	names     []string // by rank
-	models    map[string]int
-	shapes    map[shape]int
-	listed    []kind
-	score     scorer
-	pick      func(rated []gang.Rated) int
-	frag      *fragments
-	rng       *rand.Rand
-	byDescent bool // shares go to the card where they lessen fragments most
+	at     map[string]*host
+	names  []string // by rank
+	models map[string]int
+	shapes map[shape]int
+	listed []kind
+	score  scorer
+	pick   func(rated []gang.Rated) int
+	card   func(hs *hosts, h *host, k kind) int // on which a share goes; nil is the tightest
+	frag   *fragments
+	rng    *rand.Rand
 }
 
 // scorer rates a node for a pod of the kind, for which there is room.

@@ -33,14 +33,23 @@ func (hs *hosts) choose(policy string) error {
 	case "BestFit":
 		hs.score, hs.pick = bestFit, spreadOut
 	case "FGD":
-		hs.byDescent = true
 		hs.score = func(hs *hosts, h *host, k kind) int64 {
 			score, _ := hs.descent(h, k)
 			return score
 		}
+		hs.card = func(hs *hosts, h *host, k kind) int {
+			_, card := hs.descent(h, k)
+			return card
+		}
 	case Plain:
 		hs.score = func(*hosts, *host, kind) int64 { return 0 }
 		hs.pick = func([]gang.Rated) int { return -1 }
+	case Whole:
+		hs.score = lessened
+		hs.card = func(hs *hosts, h *host, k kind) int {
+			_, card := hs.bestDescent(h, k)
+			return card
+		}
 	default:
 		return fmt.Errorf("no policy %q", policy)
 	}
@@ -157,33 +166,52 @@ func (h *host) tightest(k kind) []int {
 	return out
 }
 
-// descent is how much the pod would lessen the node's fragments, and for a share on
-// which card.
+// descent is how much the pod would lessen the node's fragments, as FGD scores it,
+// and for a share on which card.
 func (hs *hosts) descent(h *host, k kind) (score int64, card int) {
+	card = -1
+	hs.trials(h, k, func(less float64, on int) {
+		if s := sigmoid(less); card < 0 && on >= 0 || s > score {
+			score, card = s, on
+		}
+	})
+	return score, card
+}
+
+// bestDescent is descent without cutting it to whole numbers.
+func (hs *hosts) bestDescent(h *host, k kind) (most float64, card int) {
+	most, card = math.Inf(-1), -1
+	hs.trials(h, k, func(less float64, on int) {
+		if less > most {
+			most, card = less, on
+		}
+	})
+	return most, card
+}
+
+// trials calls f with by how much the node's fragments get less, for every card that
+// a share could go to, else once with card -1.
+func (hs *hosts) trials(h *host, k kind, f func(less float64, card int)) {
 	before := hs.frag.of(h)
 	after := *h
 	after.cpu -= k.cpu
-	card = -1
 	if !k.shares() {
 		if k.num > 0 {
 			for _, i := range h.tightest(k) {
 				after.left[i] -= k.milli
 			}
 		}
-		return sigmoid(before - hs.frag.of(&after)), card
+		f(before-hs.frag.of(&after), -1)
+		return
 	}
 	for i := range h.gpus {
 		if h.left[i] < k.milli || slices.Contains(h.left[:i], h.left[i]) {
 			continue // one that looks the same was tried
 		}
 		after.left[i] -= k.milli
-		s := sigmoid(before - hs.frag.of(&after))
+		f(before-hs.frag.of(&after), i)
 		after.left[i] += k.milli
-		if card < 0 || s > score {
-			score, card = s, i
-		}
 	}
-	return score, card
 }
 
 func sigmoid(less float64) int64 {
@@ -200,8 +228,8 @@ func (hs *hosts) take(h *host, k kind) {
 	case k.num == 0:
 	case k.shares():
 		card := h.tightest(k)[0]
-		if hs.byDescent {
-			_, card = hs.descent(h, k)
+		if hs.card != nil {
+			card = hs.card(hs, h, k)
 		}
 		h.left[card] -= k.milli
 	case k.milli == wholeGPU:
@@ -221,3 +249,18 @@ func (hs *hosts) take(h *host, k kind) {
 		}
 	}
 }
+
+// fullness is what a node that would be empty counts against one that would be full,
+// in thousandths of a GPU of fragments.
+const fullness = 100
+
+// lessened is FGD's measure without cutting it to a hundred steps, and of nodes that
+// are about equal to it the fuller one.
+func lessened(hs *hosts, h *host, k kind) int64 {
+	less, _ := hs.bestDescent(h, k)
+	left := .5*(float64(h.cpu-k.cpu)/largestCPU) + .5*(float64(h.sum()-k.num*k.milli)/largestGPU)
+	return int64((less - fullness*left) * fine)
+}
+
+// fine is into how many steps a thousandth is cut.
+const fine = 1000

@@ -1,0 +1,178 @@
+package tables
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+)
+
+// Scope is how much of the studies is run.
+type Scope struct {
+	Traces string
+	Quick  bool // a tenth
+}
+
+// part is where the results of this scope are kept.
+func (s Scope) part() string {
+	if s.Quick {
+		return "quick/"
+	}
+	return "full/"
+}
+
+// FGD is the study of where pods with parts of GPUs go.
+func (s Scope) FGD(store *Store) (Table, error) {
+	t := Table{
+		Title: "A1. FGD: GPUs allocated when 130 % of them have arrived",
+		Notes: []string{
+			"Weng et al., USENIX ATC 2023: 1,213 nodes with 6,212 GPUs of seven models, 17 workloads, seeds 42 to 51. Policies are scores of the engine's placement (`gang.Preference`). " +
+				"Percent of all GPUs, mean of the seeds; in brackets how many of all published values (allocation, fragments of all GPUs and of the idle ones at 0 to 130 % of arrival, each seed) are equal to the last digit. Random draws within its scoring, so its mean may be off by half a point.",
+		},
+	}
+	want, err := Published(s.Traces)
+	if err != nil {
+		return t, err
+	}
+	seeds := Seeds
+	if s.Quick {
+		seeds = seeds[:1]
+	}
+	missing, worse := 0, []string{}
+	for _, w := range Workloads {
+		pods, nodes, err := openb(s.Traces, w)
+		if err != nil {
+			return t, err
+		}
+		best := 0.0 // FGD's
+		for _, policy := range append(append([]string{}, Placements...), Plain, Whole) {
+			sum := fgdSum{}
+			for _, seed := range seeds {
+				r, err := Keep(store, fmt.Sprintf("fgd/%s/%s-%d", w, policy, seed), func() (Packing, error) {
+					return Pack(pods, nodes, w, policy, seed, true)
+				})
+				if errors.Is(err, ErrNotRun) {
+					missing++
+					continue
+				}
+				if err != nil {
+					return t, err
+				}
+				sum.add(&r, want[Run{w, policy, seed}])
+			}
+			if sum.runs < len(seeds) {
+				continue
+			}
+			c := sum.cell(w, policy)
+			t.Cells = append(t.Cells, c)
+			switch {
+			case policy == "FGD":
+				best = c.Got
+			case math.IsNaN(c.Expected) && c.Got <= best:
+				worse = append(worse, fmt.Sprintf("%s, %s: %.2f against %.2f", w, strings.TrimPrefix(policy, "ours, "), c.Got, best))
+			}
+		}
+	}
+	if missing > 0 {
+		t.After = append(t.After, fmt.Sprintf("%d of %d runs have not been made; rows of which a seed is missing are left out.", missing, len(Workloads)*len(seeds)*(len(Placements)+2)))
+	}
+	if len(worse) > 0 {
+		t.After = append(t.After, "The goal is more than FGD on every workload. Not met: "+strings.Join(worse, "; ")+".")
+	}
+	return t, nil
+}
+
+// fgdSum adds up the seeds of one policy.
+type fgdSum struct {
+	runs           int
+	got, want      float64 // allocated at the end
+	values, differ int
+}
+
+func (f *fgdSum) add(r *Packing, w Packing) {
+	f.runs++
+	f.got += r.Allocated[len(r.Allocated)-1]
+	if len(w.Allocated) == 0 {
+		return
+	}
+	f.want += w.Allocated[len(w.Allocated)-1]
+	for _, pair := range [][2][]float64{{r.Allocated, w.Allocated}, {r.Fragmented, w.Fragmented}, {r.OfIdle, w.OfIdle}} {
+		for i, x := range pair[1] {
+			f.values++
+			if i >= len(pair[0]) || pair[0][i] != x {
+				f.differ++
+			}
+		}
+	}
+}
+
+func (f *fgdSum) cell(workload, policy string) Cell {
+	n := float64(f.runs)
+	if f.values == 0 {
+		return Ours(workload+", "+policy, f.got/n, 3)
+	}
+	c := Cell{What: workload + ", " + policy, Expected: f.want / n, Got: f.got / n, Tolerance: 1e-9, Digits: 3}
+	if policy == "Random" {
+		c.Tolerance = .5
+		return c
+	}
+	c.What += fmt.Sprintf(" (%d of %d)", f.values-f.differ, f.values)
+	if f.differ > 0 {
+		c.Tolerance = -1 // not equal, though the mean may be
+	}
+	return c
+}
+
+// EASY is the study of when jobs start on one machine.
+func (s Scope) EASY(store *Store) (Table, error) {
+	t := Table{
+		Title: "A2. EASY backfilling: when every job starts",
+		Notes: []string{
+			"Gaussier, Glesser, Reis, Trystram, SC 2015; five logs of the Parallel Workloads Archive with the published wait of every job. The whole engine (state, cycle, journal-less) with one queue and one node that is the machine; " +
+				"`ReserveAfter: 0, Reservations: 1` is EASY, `ShortestFirst` is SJBF. A start differs if it is a second off. Times are s, slowdowns are bounded at 10 s.",
+		},
+	}
+	for _, l := range Logs {
+		most := 0
+		if s.Quick {
+			most = l.Jobs / 10
+		}
+		for _, policy := range Policies() {
+			r, err := Keep(store, s.part()+"easy/"+l.Name+"/"+policy.Name, func() (Replay, error) { return l.Run(s.Traces, policy, most, nil) })
+			if errors.Is(err, ErrNotRun) {
+				t.After = append(t.After, fmt.Sprintf("Not run: %s, %s.", l.Name, policy.Name))
+				continue
+			}
+			if err != nil {
+				return t, err
+			}
+			t.Cells = append(t.Cells, l.cells(&r, policy, s.Quick)...)
+		}
+	}
+	return t, nil
+}
+
+func (l *Log) cells(r *Replay, policy Policy, part bool) []Cell {
+	name := l.Name + ", " + policy.Name + ": "
+	k := policy.Published
+	var cells []Cell
+	if k >= 0 {
+		cells = append(cells, Cell{What: name + fmt.Sprintf("starts that differ, of %d", r.Jobs), Got: float64(r.Differ)})
+	}
+	if k >= 0 && !part {
+		cells = append(cells,
+			Cell{What: name + "slowdown", Expected: l.Slowdown[k], Got: r.Slowdown, Tolerance: 1e-6, Digits: 6},
+			Cell{What: name + "mean wait", Expected: l.Wait[k], Got: r.Wait, Tolerance: 1e-3, Digits: 3},
+			Cell{What: name + "longest wait", Expected: l.Longest[k], Got: r.Longest},
+		)
+		if k == 0 {
+			cells = append(cells, Cell{What: name + "utilisation", Expected: l.Use, Got: r.Use, Tolerance: 5e-5, Digits: 4})
+		}
+	} else if !part {
+		cells = append(cells, Ours(name+"slowdown", r.Slowdown, 6), Ours(name+"mean wait", r.Wait, 3), Ours(name+"longest wait", r.Longest, 0))
+	}
+	if k < 0 {
+		cells = append(cells, Ours(name+"jobs that started after what their first reservation promised", float64(r.Late), 0))
+	}
+	return append(cells, Ours(name+fmt.Sprintf("s that it took, %d cycles", r.Cycles), r.Seconds, 1))
+}
