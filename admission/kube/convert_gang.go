@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
@@ -17,6 +18,9 @@ const (
 	// are enough, where that may change while it runs: as FormatGang writes it. It goes
 	// before the counts of the pod sets, which nobody may change then.
 	GangAnnotation = "sluice.dev/gang"
+	// QueuedAtAnnotation is since when a Workload waits that is younger than what it is
+	// of: a time as 2026-01-02T03:04:05Z.
+	QueuedAtAnnotation = "sluice.dev/queued-at"
 )
 
 // SetSize is how few pods of a set are enough, and how many are asked for.
@@ -72,6 +76,15 @@ func (p *podSet) resize(sets []SetSize) bool {
 		p.Count, p.Min = sets[i].Most, sets[i].Least
 	}
 	return i >= 0
+}
+
+// queuedSince is when the Workload was queued, by its annotation, if nothing since put it
+// elsewhere in the queue than its creation.
+func queuedSince(wl *kueue.Workload, at time.Time) time.Time {
+	if t, err := time.Parse(time.RFC3339, wl.Annotations[QueuedAtAnnotation]); err == nil && at.Equal(wl.CreationTimestamp.Time) {
+		return t
+	}
+	return at
 }
 
 // queueOf is what the Workload is submitted to: the name of a LocalQueue, or with a

@@ -3,9 +3,11 @@ package kube
 import (
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 )
 
@@ -25,6 +27,24 @@ func TestGangAnnotation(t *testing.T) {
 		if seen, _ := newReader().workload(wl); !strings.Contains(seen.Workload.Invalid, GangAnnotation) {
 			t.Errorf("%q is taken as %+v", text, seen.Workload.Spec)
 		}
+	}
+}
+
+// A Workload that was made for what waits longer has that place, until it is put behind.
+func TestQueuedAtAnnotation(t *testing.T) {
+	wl := someWorkload()
+	wl.Annotations = map[string]string{QueuedAtAnnotation: "2026-01-01T00:00:00Z"}
+	before := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	if seen, _ := newReader().workload(wl); !seen.Workload.Queued.Equal(before) {
+		t.Errorf("queued at %s", seen.Workload.Queued)
+	}
+	wl.Status.Conditions = []metav1.Condition{condition(kueue.WorkloadEvicted, metav1.ConditionTrue, kueue.WorkloadEvictedByPodsReadyTimeout)}
+	if seen, _ := newReader().workload(wl); !seen.Workload.Queued.Equal(epoch.Add(time.Minute)) {
+		t.Errorf("put behind, queued at %s", seen.Workload.Queued)
+	}
+	wl.Status.Conditions, wl.Annotations[QueuedAtAnnotation] = nil, "long ago"
+	if seen, _ := newReader().workload(wl); !seen.Workload.Queued.Equal(epoch) {
+		t.Errorf("unreadable, queued at %s", seen.Workload.Queued)
 	}
 }
 

@@ -126,6 +126,16 @@ func TestMinimumWithoutPods(t *testing.T) {
 	})
 	w.reaches("other", volcano.PodGroupPending)
 	w.pod("a", "later", 6)
+	w.eventually("one of two is seen", func() error { // its room waits for the other
+		pg := &volcano.PodGroup{}
+		if err := w.Get(t.Context(), client.ObjectKey{Namespace: w.ns, Name: "later"}, pg); err != nil {
+			return err
+		}
+		if c := pg.Status.Conditions; pg.Status.Phase != volcano.PodGroupInqueue || len(c) == 0 || c[len(c)-1].Reason != volcano.NotEnoughPodsReason {
+			return fmt.Errorf("%+v", pg.Status)
+		}
+		return nil
+	})
 	w.pod("b", "later", 2)
 	w.havePods("a running, b running")
 	w.reaches("later", volcano.PodGroupRunning)

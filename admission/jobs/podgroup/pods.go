@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
+	"sync"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -26,6 +29,11 @@ func bound(p *corev1.Pod, wl *kueue.Workload) bool {
 	return p.Annotations[kueue.WorkloadAnnotation] == wl.Name
 }
 
+// earlier says that the pod ended under an earlier admission of the Workload.
+func earlier(p *corev1.Pod, wl *kueue.Workload) bool {
+	return ended(p) && p.Annotations[kube.StampAnnotation] != strconv.FormatInt(Stamp(wl), 10)
+}
+
 // ofGroup says that the pod counts for the group's Workload.
 func ofGroup(p *corev1.Pod, pg *volcano.PodGroup) bool {
 	return p.Annotations[kueue.WorkloadAnnotation] == WorkloadName(pg.Name)
@@ -33,6 +41,7 @@ func ofGroup(p *corev1.Pod, pg *volcano.PodGroup) bool {
 
 // bind gives the pods that wait to the pod sets of the Workload.
 func (r *Reconciler) bind(ctx context.Context, x *group, g *gang) error {
+	var patches []func() error
 	for _, p := range x.pods {
 		if !gated(p) || !taken(p) || p.DeletionTimestamp != nil {
 			continue
@@ -41,20 +50,43 @@ func (r *Reconciler) bind(ctx context.Context, x *group, g *gang) error {
 		if s == nil || bound(p, x.wl) && p.Labels[kueueconstants.PodSetLabel] == s.name {
 			continue
 		}
-		patch, err := BindPatch(p, x.pg, s.name)
+		patch, err := bindPatch(p, x.pg, s.name)
 		if err != nil {
 			return err
 		}
-		if err := r.client.Patch(ctx, p.DeepCopy(), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(kube.FieldOwner)); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("bind pod %s/%s to its Workload: %w", p.Namespace, p.Name, err)
-		}
+		patches = append(patches, func() error {
+			err := r.client.Patch(ctx, p.DeepCopy(), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(kube.FieldOwner))
+			if client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("bind pod %s/%s to its Workload: %w", p.Namespace, p.Name, err)
+			}
+			return nil
+		})
 	}
-	return nil
+	return parallel(patches)
 }
 
-// BindPatch is a merge patch that makes the pod count for the group's Workload, in the
+// binders is how many pods are bound at a time.
+const binders = 32
+
+// parallel does the work and returns what went wrong.
+func parallel(work []func() error) error {
+	errs := make([]error, len(work))
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(binders, len(work)) {
+		wg.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(work); i = int(next.Add(1)) - 1 {
+				errs[i] = work[i]()
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// bindPatch is a merge patch that makes the pod count for the group's Workload, in the
 // pod set. Its UID makes sure that it is this pod.
-func BindPatch(p *corev1.Pod, pg *volcano.PodGroup, set string) ([]byte, error) {
+func bindPatch(p *corev1.Pod, pg *volcano.PodGroup, set string) ([]byte, error) {
 	labels := map[string]string{kueueconstants.PodSetLabel: set}
 	if q := queueOf(pg); len(validation.IsValidLabelValue(q)) == 0 {
 		labels[kueueconstants.ClusterQueueLabel] = q
@@ -82,7 +114,7 @@ func (r *Reconciler) stop(ctx context.Context, x *group) error {
 	if left > 0 {
 		return nil
 	}
-	return r.release(ctx, x.wl, "")
+	return r.release(ctx, x.wl)
 }
 
 func (r *Reconciler) delete(ctx context.Context, p *corev1.Pod) error {

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 	kueueconstants "sigs.k8s.io/kueue/pkg/constants"
 	"sigs.k8s.io/kueue/pkg/workload"
@@ -24,18 +23,14 @@ func Stamp(wl *kueue.Workload) int64 {
 	return c.LastTransitionTime.Unix()
 }
 
-// release gives the Workload's quota back. One that was evicted waits again if its
-// eviction was for others' sake.
-func (r *Reconciler) release(ctx context.Context, wl *kueue.Workload, why string) error {
+// release gives the quota of a Workload back that is evicted. It waits again if that was
+// for others' sake.
+func (r *Reconciler) release(ctx context.Context, wl *kueue.Workload) error {
 	evicted := apimeta.FindStatusCondition(wl.Status.Conditions, kueue.WorkloadEvicted)
-	now := wl.DeepCopy()
-	return workload.PatchAdmissionStatus(ctx, r.client, now, clock.RealClock{}, func(w *kueue.Workload) (bool, error) {
-		if workload.IsEvicted(wl) {
-			why = evicted.Message
-			again := evicted.Reason == kueue.WorkloadEvictedByPreemption || evicted.Reason == kueue.WorkloadEvictedDueToNodeFailures
-			workload.SetRequeuedCondition(w, evicted.Reason, why, again)
-		}
-		return workload.UnsetQuotaReservationWithCondition(w, "Pending", why, r.clock.Now()), nil
+	again := evicted.Reason == kueue.WorkloadEvictedByPreemption || evicted.Reason == kueue.WorkloadEvictedDueToNodeFailures
+	return workload.PatchAdmissionStatus(ctx, r.client, wl.DeepCopy(), clock.RealClock{}, func(w *kueue.Workload) (bool, error) {
+		workload.SetRequeuedCondition(w, evicted.Reason, evicted.Message, again)
+		return workload.UnsetQuotaReservationWithCondition(w, "Pending", evicted.Message, r.clock.Now()), nil
 	})
 }
 
@@ -51,7 +46,9 @@ func (r *Reconciler) count(ctx context.Context, x *group, g *gang) error {
 		case !ended(p):
 			live++
 		default:
-			ends[p.Labels[kueueconstants.PodSetLabel]]++
+			if !earlier(p, x.wl) {
+				ends[p.Labels[kueueconstants.PodSetLabel]]++
+			}
 			all++
 			if p.Status.Phase == corev1.PodFailed {
 				failed++
@@ -109,5 +106,5 @@ func (r *Reconciler) again(ctx context.Context, x *group) error {
 	if !slices.ContainsFunc(x.pods, func(p *corev1.Pod) bool { return gated(p) && taken(p) && p.DeletionTimestamp == nil }) {
 		return nil
 	}
-	return client.IgnoreNotFound(r.client.Delete(ctx, x.wl, client.Preconditions{UID: &x.wl.UID}))
+	return r.drop(ctx, x.wl)
 }

@@ -22,9 +22,11 @@ import (
 )
 
 const (
-	// settling is how long a group of pods that nobody announced is waited for: pods
-	// that are made one after the other are then one gang, not one and late comers.
-	settling = time.Second
+	// settling is how long it is since the last pod of a group that nobody announced,
+	// but at most mostSettling since the first, before it is laid out: pods that are made
+	// one after the other are then one gang, not one and late comers.
+	settling     = time.Second
+	mostSettling = 3 * time.Second
 	// idleAfter is how long room is held for pods that were never made.
 	idleAfter = 5 * time.Minute
 )
@@ -42,6 +44,7 @@ type group struct {
 	pg   *volcano.PodGroup
 	pods []*corev1.Pod
 	wl   *kueue.Workload // nil if there is none
+	hold *kueue.Workload // that of its minimum, before there are pods; nil if there is none
 	// refusal is why there is none, or why it cannot go on.
 	refusal *refusal
 }
@@ -50,7 +53,7 @@ type group struct {
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	x, err := r.read(ctx, request)
 	if err != nil || x == nil {
-		return ctrl.Result{}, retryConflict(err)
+		return ctrl.Result{}, err
 	}
 	after, err := r.advance(ctx, x)
 	if err == nil {
@@ -60,13 +63,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{RequeueAfter: 50 * time.Millisecond}, nil
 	}
 	return ctrl.Result{RequeueAfter: after}, client.IgnoreNotFound(err)
-}
-
-func retryConflict(err error) error {
-	if apierrors.IsAlreadyExists(err) {
-		return nil
-	}
-	return err
 }
 
 // read is the group as the cache has it; nil if there is nothing to do. A group that
@@ -86,20 +82,27 @@ func (r *Reconciler) read(ctx context.Context, request ctrl.Request) (*group, er
 	if x.pg.DeletionTimestamp != nil {
 		return nil, nil
 	}
-	wl := &kueue.Workload{}
-	err = r.client.Get(ctx, client.ObjectKey{Namespace: request.Namespace, Name: WorkloadName(request.Name)}, wl)
-	switch {
-	case apierrors.IsNotFound(err):
-	case err != nil:
-		return nil, fmt.Errorf("read the Workload of PodGroup %s: %w", request, err)
-	case metav1.IsControlledBy(wl, x.pg):
-		x.wl = wl
-	case metav1.GetControllerOf(wl) == nil || metav1.GetControllerOf(wl).Kind != podGroupKind.Kind:
-		x.refusal = refuse(ReasonUnsupported, "there is a Workload %s that is not of this PodGroup", wl.Name)
-	default: // of an earlier group of this name
-		return nil, client.IgnoreNotFound(r.client.Delete(ctx, wl, client.Preconditions{UID: &wl.UID}))
+	for name, at := range map[string]**kueue.Workload{WorkloadName(request.Name): &x.wl, holdName(request.Name): &x.hold} {
+		wl := &kueue.Workload{}
+		err = r.client.Get(ctx, client.ObjectKey{Namespace: request.Namespace, Name: name}, wl)
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return nil, fmt.Errorf("read Workload %s/%s: %w", request.Namespace, name, err)
+		case metav1.IsControlledBy(wl, x.pg):
+			*at = wl
+		case metav1.GetControllerOf(wl) == nil || metav1.GetControllerOf(wl).Kind != podGroupKind.Kind:
+			x.refusal = refuse(ReasonUnsupported, "there is a Workload %s that is not of this PodGroup", name)
+		default: // of an earlier group of this name
+			return nil, r.drop(ctx, wl)
+		}
 	}
 	return x, nil
+}
+
+// drop deletes the Workload, if it is still this one.
+func (r *Reconciler) drop(ctx context.Context, wl *kueue.Workload) error {
+	return client.IgnoreNotFound(r.client.Delete(ctx, wl, client.Preconditions{UID: &wl.UID}))
 }
 
 // advance does the next thing about the group, and says when to look again.
@@ -107,8 +110,12 @@ func (r *Reconciler) advance(ctx context.Context, x *group) (time.Duration, erro
 	switch {
 	case x.refusal != nil:
 		return 0, nil
+	case x.wl == nil && x.hold != nil && holdsQuota(x.hold):
+		return r.keep(ctx, x)
 	case x.wl == nil:
 		return r.lay(ctx, x)
+	case x.hold != nil: // its room is for the Workload that there is now
+		return 0, r.drop(ctx, x.hold)
 	case x.wl.DeletionTimestamp != nil, x.wl.Annotations[AdoptingAnnotation] != "":
 		return 0, nil
 	case workload.IsFinished(x.wl):
@@ -152,10 +159,38 @@ func (r *Reconciler) lay(ctx context.Context, x *group) (time.Duration, error) {
 	if note != "" && (x.wl == nil || x.wl.Annotations[layoutAnnotation] != draft.Annotations[layoutAnnotation]) {
 		r.say(x.pg, ReasonUnsupported, note)
 	}
-	if x.wl, err = r.put(ctx, x.wl, draft); err != nil {
+	at := &x.wl
+	if g.source == fromMinimum {
+		at = &x.hold
+	}
+	if *at, err = r.put(ctx, *at, draft); err != nil {
 		return 0, fmt.Errorf("write Workload %s/%s: %w", draft.Namespace, draft.Name, err)
 	}
+	if g.source == fromMinimum {
+		return 0, nil
+	}
 	return 0, r.bind(ctx, x, g)
+}
+
+// keep looks after room that is held for pods that do not exist yet. When they come,
+// their Workload is in the queue before the room is given back, so that nobody who has
+// waited for less long gets in between.
+func (r *Reconciler) keep(ctx context.Context, x *group) (time.Duration, error) {
+	switch since := apimeta.FindStatusCondition(x.hold.Status.Conditions, kueue.WorkloadQuotaReserved).LastTransitionTime; {
+	case workload.IsEvicted(x.hold):
+		return 0, r.release(ctx, x.hold)
+	case len(x.pods) > 0:
+		return r.lay(ctx, x)
+	case r.clock.Since(since.Time) < idleAfter:
+		return idleAfter - r.clock.Since(since.Time), nil
+	}
+	return 0, r.idle(ctx, x, x.hold)
+}
+
+// idle gives room back for which no pods were made.
+func (r *Reconciler) idle(ctx context.Context, x *group, wl *kueue.Workload) error {
+	r.say(x.pg, "NoPods", fmt.Sprintf("no pod was made for %s; the room that was held is given back", idleAfter))
+	return r.drop(ctx, wl)
 }
 
 // gang is what the group asks for as things are; nil if it asks for nothing yet, with
@@ -171,14 +206,16 @@ func (r *Reconciler) gang(ctx context.Context, x *group) (g *gang, after time.Du
 	case job != nil:
 		g, x.refusal = ofOwner(x.pg, job, succeeded(x.pods))
 	case len(alive) > 0:
-		if age := r.clock.Since(newest(alive)); x.wl == nil && age < settling {
-			return nil, settling - age, nil
+		if first, last := between(alive); x.wl == nil {
+			if left := min(settling-r.clock.Since(last), mostSettling-r.clock.Since(first)); left > 0 {
+				return nil, left, nil
+			}
 		}
 		g, x.refusal = ofPods(x.pg, alive, succeeded(x.pods))
 	case len(x.pods) > 0 && countEnded(x.pods) >= max(1, int(x.pg.Spec.MinMember)): // it is over
 	case len(x.pods) > 0:
 		x.refusal = refuse(volcano.NotEnoughPodsReason, "0/%d tasks in gang: pod group is not ready, its pods have ended or stop", x.pg.Spec.MinMember)
-	case x.pg.Status.Phase == volcano.PodGroupInqueue && x.wl == nil: // room was held for it, and no pod came
+	case x.pg.Status.Phase == volcano.PodGroupInqueue && x.wl == nil && x.hold == nil: // room was held for it, and no pod came
 	default:
 		g = ofMinimum(x.pg)
 	}
@@ -209,14 +246,17 @@ func countEnded(pods []*corev1.Pod) int {
 	return n
 }
 
-func newest(pods []*corev1.Pod) time.Time {
-	var last time.Time
-	for _, p := range pods {
+// between is when the first and the last of the pods were made.
+func between(pods []*corev1.Pod) (first, last time.Time) {
+	for i, p := range pods {
+		if at := p.CreationTimestamp.Time; i == 0 || at.Before(first) {
+			first = at
+		}
 		if p.CreationTimestamp.After(last) {
 			last = p.CreationTimestamp.Time
 		}
 	}
-	return last
+	return first, last
 }
 
 // jobGroup is where Volcano's own Jobs are.
@@ -261,11 +301,7 @@ func (r *Reconciler) follow(ctx context.Context, x *group) (time.Duration, error
 	strangers := slices.ContainsFunc(x.pods, func(p *corev1.Pod) bool {
 		return gated(p) && taken(p) && p.DeletionTimestamp == nil && g.setOf(p) == nil
 	})
-	started := slices.ContainsFunc(x.pods, func(p *corev1.Pod) bool { return !gated(p) && bound(p, x.wl) })
 	switch {
-	case strangers && !started:
-		// Room was held for pods of another kind: it is asked for anew, as they are.
-		return 0, r.release(ctx, x.wl, "The pods that were made are other than those that room was held for")
 	case strangers:
 		r.say(x.pg, ReasonUnsupported, "some of its pods are unlike those that it was admitted with; they wait until it is queued again")
 	case len(x.pods) == 0:
@@ -273,13 +309,12 @@ func (r *Reconciler) follow(ctx context.Context, x *group) (time.Duration, error
 		if left := idleAfter - r.clock.Since(since.Time); left > 0 {
 			return left, nil
 		}
-		r.say(x.pg, "NoPods", fmt.Sprintf("no pod was made for %s; the room that was held for it is given back", idleAfter))
-		return 0, client.IgnoreNotFound(r.client.Delete(ctx, x.wl, client.Preconditions{UID: &x.wl.UID}))
+		return 0, r.idle(ctx, x, x.wl)
 	}
 	if err := r.bind(ctx, x, g); err != nil {
 		return 0, err
 	}
-	if err := r.resize(ctx, x.wl, x.pods); err != nil {
+	if err := r.resize(ctx, x); err != nil {
 		return 0, err
 	}
 	if err := r.trim(ctx, x); err != nil {

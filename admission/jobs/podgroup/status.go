@@ -1,6 +1,7 @@
 package podgroup
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -58,14 +59,15 @@ const scheduledReason = "tasks in gang are ready to be scheduled"
 
 // waits is why the group waits, nil if it does not.
 func (x *group) waits() *refusal {
+	wl := cmp.Or(x.wl, x.hold)
 	switch {
 	case x.refusal != nil:
 		return x.refusal
-	case x.wl == nil || workload.IsFinished(x.wl) || workload.IsAdmitted(x.wl) && !workload.IsEvicted(x.wl):
+	case wl == nil || workload.IsFinished(wl) || workload.IsAdmitted(wl) && !workload.IsEvicted(wl):
 		return nil
 	}
-	c := apimeta.FindStatusCondition(x.wl.Status.Conditions, kueue.WorkloadQuotaReserved)
-	if e := apimeta.FindStatusCondition(x.wl.Status.Conditions, kueue.WorkloadEvicted); workload.IsEvicted(x.wl) && x.wl.Status.Admission != nil {
+	c := apimeta.FindStatusCondition(wl.Status.Conditions, kueue.WorkloadQuotaReserved)
+	if e := apimeta.FindStatusCondition(wl.Status.Conditions, kueue.WorkloadEvicted); workload.IsEvicted(wl) && wl.Status.Admission != nil {
 		c = e
 	}
 	if c == nil || c.Message == "" {
@@ -104,11 +106,13 @@ func phaseOf(x *group, waits bool) volcano.PodGroupPhase {
 		return volcano.PodGroupRunning
 	case finished && len(x.pods) == 0:
 		return volcano.PodGroupCompleted
+	case x.wl == nil && x.hold != nil && workload.IsAdmitted(x.hold) && !workload.IsEvicted(x.hold): // also while not all its pods exist
+		return volcano.PodGroupInqueue
 	case waits:
 		return volcano.PodGroupPending
 	case x.wl != nil && workload.IsAdmitted(x.wl):
 		return volcano.PodGroupInqueue
-	case x.wl == nil && len(x.pods) == 0 && (x.pg.Spec.MinResources == nil || x.pg.Status.Phase == volcano.PodGroupInqueue):
+	case x.wl == nil && x.hold == nil && len(x.pods) == 0 && (x.pg.Spec.MinResources == nil || x.pg.Status.Phase == volcano.PodGroupInqueue):
 		return volcano.PodGroupInqueue
 	}
 	return volcano.PodGroupPending

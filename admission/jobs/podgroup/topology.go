@@ -82,10 +82,10 @@ func ask(sets []kueue.PodSet, request *kueue.PodSetTopologyRequest) {
 	}
 }
 
-// podsOf are the pods of the group.
+// podsOf are the pods of the group, as the cache has them: nobody may change them.
 func podsOf(ctx context.Context, c client.Reader, namespace, group string) ([]*corev1.Pod, error) {
 	var list corev1.PodList
-	if err := c.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{groupIndex: group}); err != nil {
+	if err := c.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{groupIndex: group}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list pods of PodGroup %s/%s: %w", namespace, group, err)
 	}
 	var pods []*corev1.Pod

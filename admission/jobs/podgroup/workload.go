@@ -6,8 +6,10 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,6 +42,9 @@ func WorkloadName(group string) string {
 	return name[:240] + "-" + hex.EncodeToString(sum[:6])
 }
 
+// holdName is what the Workload of a group's minimum is called.
+func holdName(group string) string { return WorkloadName(group + "-minimum") }
+
 // queueOf is the Volcano Queue of the group.
 func queueOf(pg *volcano.PodGroup) string {
 	if pg.Spec.Queue == "" {
@@ -57,8 +62,12 @@ func (r *Reconciler) draft(ctx context.Context, pg *volcano.PodGroup, g *gang, p
 	wl := &kueue.Workload{
 		ObjectMeta: metav1.ObjectMeta{Namespace: pg.Namespace, Name: WorkloadName(pg.Name), Annotations: map[string]string{
 			kube.VolcanoQueueAnnotation: queueOf(pg), kube.GangAnnotation: g.sizes(), sourceAnnotation: string(g.source),
+			kube.QueuedAtAnnotation: pg.CreationTimestamp.UTC().Format(time.RFC3339),
 		}, Labels: map[string]string{}},
 		Spec: kueue.WorkloadSpec{PodSets: g.podSets(), PriorityClassRef: class, Priority: ptr.To(priority)},
+	}
+	if g.source == fromMinimum {
+		wl.Name = holdName(pg.Name)
 	}
 	request, note, err := r.level(ctx, pg)
 	if err != nil {
@@ -141,33 +150,45 @@ func assign(m *map[string]string, key, value string) {
 	(*m)[key] = value
 }
 
-// resize says how many pods there are of each set of a Workload that holds quota. The
-// number only grows while it does: a pod that was deleted is made again.
-func (r *Reconciler) resize(ctx context.Context, wl *kueue.Workload, pods []*corev1.Pod) error {
-	if source(wl.Annotations[sourceAnnotation]) == fromMinimum {
-		return nil
-	}
+// resize says how many pods there are of each set of a Workload that holds quota, and
+// how few are enough by what the group says now. The former only grows while it does: a
+// pod that was deleted is made again.
+func (r *Reconciler) resize(ctx context.Context, x *group) error {
+	wl := x.wl
 	sizes, total, err := kube.ParseGang(wl.Annotations[kube.GangAnnotation])
 	if err != nil {
 		return nil // somebody else wrote it, and the Workload says so
 	}
-	grown := false
 	g, count := ofWorkload(wl), map[string]int{}
-	for _, p := range pods {
-		if s := g.setOf(p); s != nil && p.DeletionTimestamp == nil {
+	for _, p := range x.pods {
+		if s := g.setOf(p); s != nil && p.DeletionTimestamp == nil && !earlier(p, wl) {
 			count[s.name]++
 		}
 	}
-	for i := range sizes {
-		if n := count[sizes[i].Name]; n > sizes[i].Most {
-			sizes[i].Most, grown = n, true
+	done := succeeded(slices.DeleteFunc(slices.Clone(x.pods), func(p *corev1.Pod) bool { return !earlier(p, wl) }))
+	for i := range g.sets {
+		g.sets[i].most = count[g.sets[i].name]
+		for _, s := range sizes {
+			if s.Name == g.sets[i].name {
+				g.sets[i].most = max(g.sets[i].most, s.Most)
+			}
 		}
 	}
-	if !grown {
+	if g.atLeast(x.pg, done) != nil { // more than there are: it stays what it was
+		g.total = total
+		for i := range g.sets {
+			for _, s := range sizes {
+				if s.Name == g.sets[i].name {
+					g.sets[i].least = s.Least
+				}
+			}
+		}
+	}
+	if g.sizes() == wl.Annotations[kube.GangAnnotation] {
 		return nil
 	}
 	next := wl.DeepCopy()
-	next.Annotations[kube.GangAnnotation] = kube.FormatGang(sizes, total)
+	next.Annotations[kube.GangAnnotation] = g.sizes()
 	delete(next.Annotations, layoutAnnotation) // it is not as it was laid out any more
 	return r.client.Patch(ctx, next, client.MergeFromWithOptions(wl, client.MergeFromWithOptimisticLock{}), client.FieldOwner(kube.FieldOwner))
 }
