@@ -57,7 +57,9 @@ func newPlayhouse(t *testing.T) *playhouse {
 	})))
 	mux.HandleFunc("POST /some/prefix/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", func(w http.ResponseWriter, r *http.Request) {
 		var review struct {
-			Spec struct{ ResourceAttributes struct{ Verb, Resource, Name string } }
+			Spec struct {
+				ResourceAttributes struct{ Verb, Resource, Name string }
+			}
 		}
 		err := json.NewDecoder(r.Body).Decode(&review)
 		a := review.Spec.ResourceAttributes

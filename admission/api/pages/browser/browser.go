@@ -201,7 +201,8 @@ func (b *Browser) Until(expression string) {
 			return
 		}
 		if ctx.Err() != nil {
-			b.t.Fatalf("wait for %s: %v", expression, last)
+			shown, _ := chromedp.Run(b.ctx, chromedp.Evaluate[string]("location.href + ' shows ' + document.body.innerText.slice(0, 2000)"))
+			b.t.Fatalf("wait for %s: %v; %s", expression, last, shown)
 		}
 		last = err // while a page changes there is nothing to ask
 		select {

@@ -2,7 +2,8 @@
 // works without it, by links and forms.
 'use strict';
 (() => {
-  const every = 3000, afterError = 10000;
+  // Of a large fleet an answer takes a while: then it is asked for less often.
+  const every = 3000, afterError = 10000, restFactor = 10;
   const main = document.getElementById('main'), said = document.getElementById('said');
   const live = document.getElementById('live'), asof = document.getElementById('asof');
   const parser = new DOMParser();
@@ -43,6 +44,7 @@
     if (asking) asking.abort();
     const mine = asking = new AbortController();
     let next = every;
+    const begin = performance.now();
     try {
       const headers = { 'Sluice-Part': 'main' };
       if (tag) headers['If-None-Match'] = tag;
@@ -53,6 +55,7 @@
         if (asof && at) { asof.dateTime = at; asof.textContent = at.slice(11, 19) + ' UTC'; }
         if (live.classList.contains('lost')) say('The controller answers again.');
         live.classList.remove('lost');
+        next = Math.max(every, restFactor * (performance.now() - begin));
       } else throw new Error(res.status);
     } catch (e) {
       if (e.name === 'AbortError') return;
