@@ -21,6 +21,7 @@ const (
 	webhookPort = "webhook"
 	healthPort  = "health"
 	metricsPort = "metrics"
+	answersPort = "answers"
 )
 
 // buildController builds sluice-controller from the repository.
@@ -77,6 +78,7 @@ func (d *Demo) writeConfiguration(r replica) error {
 		"leaderElection": map[string]any{"enabled": d.o.Standby},
 		"health":         map[string]any{"bindAddress": loopback(d.port(r, healthPort))},
 		"metrics":        map[string]any{"bindAddress": loopback(d.port(r, metricsPort))},
+		"api":            map[string]any{"bindAddress": loopback(d.port(r, answersPort))},
 	})
 	if err != nil {
 		return fmt.Errorf("encode the controller's configuration: %w", err)
@@ -88,7 +90,7 @@ func (d *Demo) writeConfiguration(r replica) error {
 // controller that runs keeps its ports.
 func (d *Demo) supervise(r replica, cluster string) (*Supervisor, error) {
 	if !r.record.Alive() {
-		if err := assignPorts(d.state.Ports, r.ports+webhookPort, r.ports+healthPort, r.ports+metricsPort); err != nil {
+		if err := assignPorts(d.state.Ports, r.ports+webhookPort, r.ports+healthPort, r.ports+metricsPort, r.ports+answersPort); err != nil {
 			return nil, err
 		}
 	}

@@ -77,6 +77,9 @@ func (d *Demo) ControllerProgram() string { return d.place.program("sluice-contr
 // ControllerLog is the path of the log of every controller in this folder.
 func (d *Demo) ControllerLog() string { return d.place.controllerLog() }
 
+// Answers is where the controller answers questions, over TLS.
+func (d *Demo) Answers() string { return "https://" + loopback(d.port(d.first(), answersPort)) }
+
 // Sandbox runs a command of the sandbox's command line on the demo's sandbox,
 // as `stop kube-apiserver`, and returns what it prints.
 func (d *Demo) Sandbox(ctx context.Context, args ...string) (string, error) {
