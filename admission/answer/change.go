@@ -112,7 +112,7 @@ func (b *bench) passes(events []admission.Event) bool {
 	for _, e := range events {
 		b.alone.Apply(e)
 	}
-	d := admission.Cycle(b.alone, b.w.now)
+	d := admission.Trial(b.alone, b.w.now)
 	for i := len(events) - 1; i >= 0; i-- {
 		for _, e := range b.undo(events[i]) {
 			b.alone.Apply(e)
@@ -139,7 +139,7 @@ func (b *bench) undo(e admission.Event) []admission.Event {
 		x := *m.Workload
 		x.Spec.PodSets = slices.Clone(x.Spec.PodSets)
 		out := []admission.Event{admission.WorkloadSeen{
-			Workload: &x, Version: b.version, Fresh: true, Admission: m.Admission, Done: m.Done,
+			Workload: &x, Version: b.version, Fresh: true, Admission: m.Admission, Done: m.Done, StopsFor: m.StopsFor,
 			Stopping: m.Phase == admission.Stopping, Finished: m.Phase == admission.Finished,
 		}}
 		if m.Phase != admission.Waiting {
@@ -183,7 +183,7 @@ func (b *bench) holds(c *Change) bool {
 	for _, e := range c.events {
 		s.Apply(e)
 	}
-	d := admission.Cycle(s, b.w.now)
+	d := admission.Trial(s, b.w.now)
 	stops, ok := outcome(&d, b.m.Name)
 	c.Stops = stops
 	return ok
