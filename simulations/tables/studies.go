@@ -4,7 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
+
+	"sluice.dev/sluice/simulations/traces"
 )
 
 // Scope is how much of the studies is run.
@@ -38,18 +41,19 @@ func (s Scope) FGD(store *Store) (Table, error) {
 	if s.Quick {
 		seeds = seeds[:1]
 	}
-	missing, worse := 0, []string{}
+	lists, sums, missing := map[string][]traces.Pod{}, map[Run]*fgdSum{}, 0
+	policies := append(slices.Clone(Placements), Plain, Whole)
+	var nodes []traces.Node
 	for _, w := range Workloads {
-		pods, nodes, err := openb(s.Traces, w)
-		if err != nil {
+		if lists[w], nodes, err = openb(s.Traces, w); err != nil {
 			return t, err
 		}
-		best := 0.0 // FGD's
-		for _, policy := range append(append([]string{}, Placements...), Plain, Whole) {
-			sum := fgdSum{}
-			for _, seed := range seeds {
+	}
+	for _, seed := range seeds { // so that what was broken off has every row
+		for _, w := range Workloads {
+			for _, policy := range policies {
 				r, err := Keep(store, fmt.Sprintf("fgd/%s/%s-%d", w, policy, seed), func() (Packing, error) {
-					return Pack(pods, nodes, w, policy, seed, true)
+					return Pack(lists[w], nodes, w, policy, seed, true)
 				})
 				if errors.Is(err, ErrNotRun) {
 					missing++
@@ -58,12 +62,26 @@ func (s Scope) FGD(store *Store) (Table, error) {
 				if err != nil {
 					return t, err
 				}
-				sum.add(&r, want[Run{w, policy, seed}])
+				row := Run{Workload: w, Policy: policy}
+				if sums[row] == nil {
+					sums[row] = &fgdSum{}
+				}
+				sums[row].add(&r, want[Run{w, policy, seed}])
 			}
-			if sum.runs < len(seeds) {
+		}
+	}
+	var worse []string
+	for _, w := range Workloads {
+		best := 0.0 // FGD's
+		for _, policy := range policies {
+			sum := sums[Run{Workload: w, Policy: policy}]
+			if sum == nil {
 				continue
 			}
 			c := sum.cell(w, policy)
+			if sum.runs < len(seeds) {
+				c.What += fmt.Sprintf(", %d seeds", sum.runs)
+			}
 			t.Cells = append(t.Cells, c)
 			switch {
 			case policy == "FGD":
@@ -74,7 +92,7 @@ func (s Scope) FGD(store *Store) (Table, error) {
 		}
 	}
 	if missing > 0 {
-		t.After = append(t.After, fmt.Sprintf("%d of %d runs have not been made; rows of which a seed is missing are left out.", missing, len(Workloads)*len(seeds)*(len(Placements)+2)))
+		t.After = append(t.After, fmt.Sprintf("%d of %d runs have not been made; a row is of the seeds that were run, and says how many if not all.", missing, len(Workloads)*len(seeds)*len(policies)))
 	}
 	if len(worse) > 0 {
 		t.After = append(t.After, "The goal is more than FGD on every workload. Not met: "+strings.Join(worse, "; ")+".")
@@ -87,11 +105,13 @@ type fgdSum struct {
 	runs           int
 	got, want      float64 // allocated at the end
 	values, differ int
+	seconds        float64
 }
 
 func (f *fgdSum) add(r *Packing, w Packing) {
 	f.runs++
 	f.got += r.Allocated[len(r.Allocated)-1]
+	f.seconds += r.Seconds
 	if len(w.Allocated) == 0 {
 		return
 	}
