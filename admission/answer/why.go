@@ -127,14 +127,15 @@ func (w *World) where(m *admission.Remembered) string {
 
 // ordered is the names, each once, in the order of the inventory.
 func (w *World) ordered(names []string) []string {
-	has := map[string]bool{}
-	for _, n := range names {
-		has[n] = true
-	}
-	if len(has) == 0 {
+	if len(names) == 0 {
 		return nil
 	}
-	return slices.DeleteFunc(w.s.Inventory().Names(), func(n string) bool { return !has[n] })
+	here := slices.DeleteFunc(slices.Clone(names), func(n string) bool {
+		_, known := w.rankOf[n]
+		return !known
+	})
+	slices.SortFunc(here, func(a, b string) int { return w.rankOf[a] - w.rankOf[b] })
+	return slices.Compact(here)
 }
 
 func (w *World) whyRunning(a *Why, m *admission.Remembered) {

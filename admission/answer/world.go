@@ -20,11 +20,12 @@ type World struct {
 	s   *admission.State
 	// d is what the controller would decide now; in a settled state that is nothing
 	// but why everybody waits.
-	d     admission.Decision
-	why   map[string]admission.Reason
-	text  map[string]string
-	known map[string]*admission.Remembered // by the name under which the state knows it
-	place map[string]position
+	d      admission.Decision
+	why    map[string]admission.Reason
+	text   map[string]string
+	known  map[string]*admission.Remembered // by the name under which the state knows it
+	place  map[string]position
+	rankOf map[string]int // of nodes, in the order of the inventory
 }
 
 type position struct{ at, of int }
@@ -43,6 +44,10 @@ func New(im admission.Image, now time.Time) *World {
 	w := &World{im: im, now: now, s: admission.NewStateOf(im), known: map[string]*admission.Remembered{}}
 	for i := range im.Workloads {
 		w.known[im.Workloads[i].Name] = &im.Workloads[i]
+	}
+	w.rankOf = map[string]int{}
+	for i, n := range w.s.Inventory().Names() {
+		w.rankOf[n] = i
 	}
 	w.d = admission.Cycle(w.s, now)
 	w.why, w.text = map[string]admission.Reason{}, map[string]string{}
