@@ -106,8 +106,24 @@ fuzz: ## every fuzz test for FUZZTIME (30s)
 	done
 
 .PHONY: bench
-bench: ## the benchmarks of the core
-	go test -run '^$$' -bench . -benchmem $(CORE)
+bench: ## the benchmarks of the core, and by which power of each size they grow [BENCH=Cycle]
+	@mkdir -p bin
+	go build -o bin/growth ./simulations/tables/cmd/growth
+	go test -run '^$$' -bench '$(or $(BENCH),.)' -benchmem $(CORE) | bin/growth
+
+# Results are kept in out/tables, so that a run that was broken off goes on.
+.PHONY: tables
+tables: ## replay published studies on the engine, and write expected, got, difference (hours on a busy machine)
+	@mkdir -p bin
+	go build -o bin/tables ./simulations/tables/cmd/tables
+	bin/tables --page simulations/RESULTS.md
+
+.PHONY: tables-quick
+tables-quick: ## a tenth of it; without the traces, the examples that need none
+	@mkdir -p bin
+	go test -count 1 ./simulations/tables
+	go build -o bin/tables ./simulations/tables/cmd/tables
+	bin/tables --quick --out out/tables-quick
 
 SHAPE ?= baseline
 NTH ?= 1
