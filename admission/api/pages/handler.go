@@ -46,7 +46,7 @@ type Handler struct {
 // nil, if nobody samples them.
 func New(look Look, status func(error) int, shares *Shares) *Handler {
 	h := &Handler{look: look, status: status, shares: shares, mux: http.NewServeMux(), pages: map[string]*template.Template{}, static: map[string]string{}}
-	base := template.Must(template.New("base.html").Funcs(functions).ParseFS(files, "templates/base.html", "templates/table.html"))
+	base := template.Must(template.New("base.html").Funcs(functions).ParseFS(files, "templates/base.html", "templates/table.html", "templates/fleet.html"))
 	for _, p := range []struct {
 		path, name string
 		show       show

@@ -88,16 +88,17 @@ func stateClass(state string) string {
 // jobPage is one gang.
 type jobPage struct {
 	*answer.Why
-	Class    string
-	Lines    []checked
-	Nodes    []nodeGroup
-	Rest     int // nodes for further reasons
-	ETA      string
-	Assumes  string
-	Waited   string
-	Ranks    []answer.Rank
-	Ahead    string
-	Commands bool
+	Class     string
+	Lines     []checked
+	Nodes     []nodeGroup
+	Rest      int // nodes for further reasons
+	ETA       string
+	Assumes   string
+	Waited    string
+	Ranks     []answer.Rank
+	Ahead     string
+	Its       *fleetPage // its nodes, of a gang that has any
+	MoreNodes int
 }
 
 // checked is one of the four lines.
@@ -157,10 +158,46 @@ func (h *Handler) job(w *answer.World, r *http.Request) (*view, error) {
 		}
 		d.Ranks, d.Ahead = p.Ranks, p.Ahead
 	}
-	for _, c := range why.Changes {
-		d.Commands = d.Commands || c.Command != ""
+	if err := d.draw(w); err != nil {
+		return nil, err
 	}
 	return &view{Title: key, Section: "jobs", Data: d}, nil
+}
+
+// nodesOfGang bounds the nodes that the page of a gang draws.
+const nodesOfGang = 16
+
+// draw draws the nodes on which the gang has cards.
+func (d *jobPage) draw(w *answer.World) error {
+	if d.Where == "" {
+		return nil
+	}
+	maps, err := w.Map()
+	if err != nil {
+		return err
+	}
+	maps = slices.DeleteFunc(maps, func(m answer.NodeMap) bool {
+		return !slices.ContainsFunc(m.Owners, func(o answer.Owner) bool { return o.Job == d.Job })
+	})
+	if len(maps) == 0 {
+		return nil
+	}
+	teams, err := teamsOf(w, maps)
+	if err != nil {
+		return err
+	}
+	states := map[string]answer.NodeState{}
+	for _, n := range w.Nodes() {
+		states[n.Name] = n
+	}
+	d.MoreNodes = max(0, len(maps)-nodesOfGang)
+	maps = maps[:min(len(maps), nodesOfGang)]
+	d.Its = &fleetPage{}
+	d.Its.sum(maps, teams)
+	for i := range maps {
+		d.Its.Nodes = append(d.Its.Nodes, nodeRowOf(&maps[i], states[maps[i].Node], teams))
+	}
+	return nil
 }
 
 // expected is a start as a range, with what it assumes.

@@ -192,6 +192,20 @@ func TestLargeFleet(t *testing.T) {
 	}
 }
 
+// The page of a gang that runs draws the nodes that it is on, and no others.
+func TestGangOnItsNodes(t *testing.T) {
+	h := serve(fleetAt(t, afternoon), nil)
+	_, body := open(t, h, "/ui/job?name=serving%2Frank")
+	for node, is := range map[string]bool{"m-0": true, "m-2": true, "m-1": false, "h-0": false} {
+		if strings.Contains(body, `id="n-`+node+`"`) != is {
+			t.Errorf("serving/rank is drawn on %s: %t", node, !is)
+		}
+	}
+	if _, body := open(t, h, "/ui/job?name=speech%2Falign"); strings.Contains(body, `class="card"`) {
+		t.Error("a gang that waits is drawn on cards")
+	}
+}
+
 func TestWrongQuestions(t *testing.T) {
 	h := serve(fleetAt(t, afternoon), nil)
 	for _, p := range []string{"/ui/queue?name=nobody", "/ui/job?name=nobody", "/ui/job", "/ui/queues?resource=gold", "/ui/what-if?queue=vision&weight=-1", "/ui/what-if?queue=vision&weight=x", "/ui/what-if?queue=nobody&weight=1", "/ui/nothing", "/ui/static/nothing"} {

@@ -21,6 +21,7 @@ var functions = template.FuncMap{
 	"quantity": admission.Quantity,
 	"queue":    queueHref,
 	"job":      jobHref,
+	"map":      mapHref,
 	"some":     some,
 	"join":     strings.Join,
 	"plural":   plural,
