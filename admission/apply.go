@@ -407,7 +407,7 @@ func (s *State) remember(d *Decision) {
 	}
 	// What was learned holds for the state as it was before this decision's effects;
 	// whatever could have helped since then has moved changes on.
-	s.failed, s.kept = d.looked, d.kept
+	s.failed, s.kept, s.beside = d.looked, d.kept, d.beside
 	if d.Acts() {
 		s.kept = nil
 	}

@@ -102,6 +102,7 @@ func (p *pass) cutBack(x *record, victims []victim) {
 
 // unbook takes what is not started off all books of the pass.
 func (p *pass) unbook(l load) {
+	p.loosened = true
 	p.renounce([]load{l})
 	p.liftRooms(l, -1)
 	p.shiftOn(p.today, l.r, l.charge, -1)

@@ -81,6 +81,12 @@ func (p *pass) under(id, top int) bool {
 // claim's whole side is gone and the loser's is not touched never may. It reports
 // whether anybody is left.
 func (p *pass) viable(leaf int, charge quota.Resources, going, candidates []victim) bool {
+	if p.s.plain {
+		for i := range candidates {
+			candidates[i].viable = true
+		}
+		return len(candidates) > 0
+	}
 	any, done := false, map[int]bool{}
 	for i := range candidates {
 		v := &candidates[i]
@@ -136,7 +142,7 @@ type hope struct {
 // is looked at in any case.
 func (p *pass) yields(r *record, leaf int, q *queue.Queue, from *squad, charge quota.Resources, hopes map[int]hope) bool {
 	gains, loses := p.s.tree.Below(leaf, from.id)
-	if gains == loses || p.wavers(from) {
+	if gains == loses || p.wavers(from) || p.s.plain {
 		return true
 	}
 	h, known := hopes[gains]

@@ -38,6 +38,8 @@ func Trial(s *State, now time.Time) Decision {
 func (p *pass) run() {
 	p.mend()
 	p.handOver()
+	p.d.beside = slices.Clone(p.promised)
+	p.loosened = !slices.EqualFunc(p.d.beside, p.s.beside, sameKept)
 	p.contest()
 	p.grow()
 	p.release()
@@ -72,6 +74,7 @@ type pass struct {
 	replaced         map[*record]bool      // victims whose nominee is in the later ledger instead
 	moved            map[*record]bool
 	begun            []*record // what this pass admits, as it runs from now on
+	loosened         bool      // there may be room or quota that the last pass did not see
 	starts           int       // how often begun changed
 	off              []shift   // what is off the books for the moment, of work with bounds of its own
 	nominated        map[string]bool
@@ -127,6 +130,9 @@ func (p *pass) contest() {
 		}
 		p.try(claim)
 		p.arena.Changed(claim.Leaf)
+		if p.s.plain {
+			p.arena = queue.NewContest(p.later, p.priority, p.head)
+		}
 	}
 }
 
@@ -248,15 +254,12 @@ func (p *pass) settleOn(r *record, leaf int, q *queue.Queue) (offers []offer, do
 // that is behind such a claim, is looked at in every cycle.
 func (p *pass) seen(r *record, leaf int, g *queue.Group, q *queue.Queue) bool {
 	last, ok := p.s.failed[g.Shape]
-	if !ok || !last.tried || last.changes != p.s.changes || last.reason.Code == Behind || p.roused(r, leaf, q, last.rises) {
+	if p.s.plain || p.loosened || !ok || !last.tried || last.changes != p.s.changes || last.reason.Code == Behind || p.roused(r, leaf, q, last.rises) {
 		return false
 	}
-	why := last.reason
-	if last.rises != p.s.rises {
-		var holds bool
-		if why, holds = p.lacking(r, leaf, q, why); !holds {
-			return false
-		}
+	why, holds := p.lacking(r, leaf, q, last)
+	if !holds {
+		return false
 	}
 	if p.blockedLong(r) && len(p.keeps) < p.s.cfg.Reservations && !p.keepAgain(r) {
 		var offers []offer
@@ -275,17 +278,18 @@ func (p *pass) seen(r *record, leaf int, g *queue.Group, q *queue.Queue) bool {
 // last, whatever reservations keep, and nothing has happened since that changes that.
 func (p *pass) stillBarren(r *record, leaf int, g *queue.Group, q *queue.Queue) bool {
 	last, ok := p.s.failed[g.Shape]
-	return ok && last.barren && last.changes == p.s.changes && !p.s.returns(r) && !p.roused(r, leaf, q, last.rises)
+	return ok && !p.s.plain && !p.loosened && last.barren && last.changes == p.s.changes && !p.s.returns(r) && !p.roused(r, leaf, q, last.rises)
 }
 
 // lacking is the reason of r, which failed for the reason last, now that others were
 // admitted: if in no flavor there is quota that nobody else is kept, that comes first.
 // It says no where quota was missing and is not any more, as far as this pass has come.
-func (p *pass) lacking(r *record, leaf int, q *queue.Queue, last Reason) (Reason, bool) {
+func (p *pass) lacking(r *record, leaf int, q *queue.Queue, look glance) (Reason, bool) {
 	var offers []offer
+	last := look.reason
 	for _, f := range q.Choices() {
 		o := offer{flavor: f, charge: f.Charge(r.w.Least())}
-		if p.affords(r, leaf, &o) {
+		if p.affords(r, leaf, &o) && (look.rises != p.s.rises || last.Code == Quota) {
 			o.behind = p.keptQuota(r, leaf, o.charge, p.endOf(r.w), nil)
 		}
 		if o.lack == nil && o.behind == "" {
@@ -469,7 +473,7 @@ func (p *pass) grow() {
 			continue
 		}
 		a := r.admission
-		if r.sated = r.sated || !r.wantsMore(); r.sated {
+		if r.sated = r.sated && !p.s.plain || !r.wantsMore(); r.sated {
 			continue
 		}
 		leaf, ok := p.s.tree.ID(a.Queue)

@@ -37,6 +37,9 @@ import (
 //	show     draws queues and nodes
 func TestCycle(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		if strings.Contains(path, "rapid") {
+			t.Skip("what a property failed on, not a story")
+		}
 		w := newWorld()
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			out := w.run(t, d)

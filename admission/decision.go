@@ -37,6 +37,7 @@ type Decision struct {
 
 	kept   map[string]keep   // the reservations, by workload
 	looked map[string]glance // shapes that failed
+	beside []kept            // what was kept for nominees while they were looked at
 	untold map[string]bool   // shapes of which some member was not told the common answer
 }
 

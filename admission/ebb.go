@@ -62,7 +62,7 @@ func (p *pass) fewest(r *record, leaf int, o offer, list []*record, first int) (
 		b.sums[i+1] = b.sums[i] + len(x.rooms)
 	}
 	fits := func(n int) bool { return b.affords(r, leaf, o.charge, n) && b.placed(r, o, n) }
-	if len(o.spec.PodSets) == 1 && o.spec.Level.Key == "" && o.spec.PodSets[0].Level.Key == "" {
+	if !p.s.plain && len(o.spec.PodSets) == 1 && o.spec.Level.Key == "" && o.spec.PodSets[0].Level.Key == "" {
 		least := b.least(r, leaf, o)
 		fits = func(n int) bool { return n >= least }
 	}

@@ -192,7 +192,7 @@ func (p *pass) standing(r *record, name string) Reason {
 		return Reason{Code: Invalid, Queue: name, Detail: "queue " + name + " has queues under it; submit to one of these"}
 	}
 	why, ok := p.s.static[r.w.Shape()]
-	if !ok {
+	if !ok || r.w.Pinned && p.s.tree.Heirs() { // what bounds it follows the demand
 		why = p.static(r, leaf, q)
 		p.s.static[r.w.Shape()] = why
 	}

@@ -46,7 +46,7 @@ func compareLimits(shortFirst bool, a, b *queue.Workload) int {
 // first is the next workload of the queue that may be tried, or nil.
 func (p *pass) first(leaf int, name string) *queue.Workload {
 	l := p.lines[leaf]
-	if l == nil {
+	if l == nil || p.s.plain {
 		l = &lineup{}
 		for _, g := range p.s.waiting.Groups(name) {
 			if w := p.member(g); w != nil {

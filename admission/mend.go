@@ -48,7 +48,7 @@ func (p *pass) mend() {
 			p.takeBack(r, Expired, "")
 			continue
 		}
-		if r.calm && r.calmAt == p.s.terrain {
+		if r.calm && r.calmAt == p.s.terrain && !p.s.plain {
 			continue
 		}
 		if pod := p.turnedAway(r); pod != nil {
@@ -335,7 +335,7 @@ func (p *pass) hold(spec *gang.Spec, stays gang.Plan) {
 // release lets gated pods of admitted gangs go to the places of their plan.
 func (p *pass) release() {
 	for _, r := range p.s.running {
-		if r.phase != Admitted || !r.settled || r.deleted || r.still || p.evicted[r] || p.moved[r] {
+		if r.phase != Admitted || !r.settled || r.deleted || r.still && !p.s.plain || p.evicted[r] || p.moved[r] {
 			continue
 		}
 		if r.still = !r.holdsBack(); r.still {

@@ -25,6 +25,7 @@ func (p *pass) nominate(r *record, leaf int, o offer, victims []victim) {
 	}
 	n := Nominee{Key: r.w.Key, UID: r.w.UID, Flavor: flavorName(o.flavor)}
 	n.Victims, n.Awaited = p.takeAll(r, victims)
+	p.loosened = true // who failed before may have the quota that is left over
 	if plan, ok := p.keepFor(r, leaf, o, loadsOf(victims)); ok {
 		n.Plan = plan
 	}

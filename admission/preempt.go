@@ -266,7 +266,7 @@ func (p *pass) partOf(r quota.Resources) part {
 func (p *pass) enough(r *record, leaf int, o offer, candidates []victim) []victim {
 	ledger := p.later
 	defer p.open(ledger)()
-	if len(candidates) == 0 || !p.couldHold(r, leaf, o, candidates, ledger) {
+	if len(candidates) == 0 || !p.s.plain && !p.couldHold(r, leaf, o, candidates, ledger) {
 		return nil
 	}
 	var taken []victim

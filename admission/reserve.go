@@ -24,6 +24,8 @@ type keep struct {
 	leaf   int
 	charge quota.Resources
 	ending []*record     // who has ended by then
+	beside []kept        // what else was kept when it was worked out,
+	at     time.Time     // and when that was
 	then   *quota.Ledger // what is charged once they have; nil if not worked out
 }
 
@@ -59,6 +61,7 @@ func (p *pass) reserve(r *record, leaf int, offers []offer) {
 	}
 	for _, o := range offers {
 		if k, ok := p.earliest(r, leaf, o); ok {
+			k.beside, k.at = slices.Clone(p.promised), p.now
 			p.keep(k)
 			return
 		}
@@ -80,16 +83,36 @@ func (p *pass) keep(k keep) {
 }
 
 // keepAgain keeps the room that the last cycle found for r. It holds as long as
-// nothing has been freed since and nobody was admitted, who may have taken part of it.
+// nothing has been freed since, nobody was admitted, who may have taken part of it, the
+// same is kept for nominees, and its start has not passed without what was to end.
 func (p *pass) keepAgain(r *record) bool {
 	k, ok := p.s.kept[r.w.Key]
+	if p.s.plain {
+		return false
+	}
 	if len(p.d.Admit)+len(p.d.Evict)+len(p.d.Move) > 0 {
 		return false
 	}
-	if ok && len(p.keeps) < p.s.cfg.Reservations {
+	if !ok || !k.start.IsZero() && k.start.Before(p.now) || p.stuckSince(k.at) || !slices.EqualFunc(k.beside, p.promised, sameKept) {
+		return false
+	}
+	if len(p.keeps) < p.s.cfg.Reservations {
 		p.keep(k)
 	}
-	return ok
+	return true
+}
+
+// stuckSince says whether something that stops has become too slow to count on since then.
+func (p *pass) stuckSince(at time.Time) bool {
+	return slices.ContainsFunc(p.crewed().going, func(x *record) bool {
+		return p.stuck(x) && at.Before(x.leaving.Add(p.s.cfg.RecoveryWindow))
+	})
+}
+
+func sameKept(a, b kept) bool {
+	return a.key == b.key && a.charge.Equal(b.charge) && slices.EqualFunc(a.rooms, b.rooms, func(x, y holding) bool {
+		return x.node == y.node && x.amount.Equal(y.amount)
+	})
 }
 
 // blockedLong says whether r has waited longer than ReserveAfter. Its wait counts
@@ -292,7 +315,8 @@ func (k *keep) roomsWithout(gone []load) []holding {
 	if len(lost) == 0 {
 		return k.rooms
 	}
-	freed := maps.Clone(k.freed)
+	freed := k.freed
+	k.freed = maps.Clone(freed) // others look at the same
 	k.free(lost, -1)
 	rooms := make([]holding, len(k.rooms))
 	for i, h := range k.rooms {

@@ -45,6 +45,10 @@ type State struct {
 	settledFor quota.Resources   // for this hardware
 	failed     map[string]glance // by shape
 	kept       map[string]keep   // reservations of the last cycle, by workload
+	beside     []kept            // what it kept for nominees
+	// plain has passes take no short cut, for tests: what a short cut decides has to be
+	// what is decided without it.
+	plain bool
 	// news are the shapes with members that have not been told why they wait.
 	news map[string]bool
 	// What the empty cluster says about shapes holds until nodes or queues change.
@@ -133,7 +137,7 @@ func (s *State) settle() bool {
 		return false
 	}
 	s.settled, s.settledFor = s.tree, s.inv.Total().Clone()
-	s.tree.Settle(s.inv.Total(), func(leaf int) quota.Resources {
+	changed := s.tree.Settle(s.inv.Total(), func(leaf int) quota.Resources {
 		name := s.tree.Name(leaf)
 		var sum quota.Resources
 		if s.ledger != nil && s.ledger.Tree() == s.tree {
@@ -146,6 +150,9 @@ func (s *State) settle() bool {
 		}
 		return sum
 	})
+	if changed {
+		s.changes++ // who failed before may own what it asks for now
+	}
 	return true
 }
 

@@ -204,8 +204,13 @@ func (t *Tree) Below(a, b int) (int, int) {
 
 // Settle works out what every queue owns, from what the hardware has and what
 // each leaf runs or wants (by id; nil wants nothing). Parts by weight follow
-// the demand, so it is called whenever demand or hardware changed.
-func (t *Tree) Settle(hardware Resources, demand func(leaf int) Resources) {
+// the demand, so it is called whenever demand or hardware changed. It says whether any
+// queue owns something else than before.
+func (t *Tree) Settle(hardware Resources, demand func(leaf int) Resources) (changed bool) {
+	was := make([]Resources, len(t.nodes))
+	for id := range t.nodes {
+		was[id] = t.nodes[id].nominal
+	}
 	wants := make([]Resources, len(t.nodes))
 	for id := len(t.nodes) - 1; id > Root; id-- {
 		if len(t.nodes[id].children) == 0 {
@@ -220,7 +225,9 @@ func (t *Tree) Settle(hardware Resources, demand func(leaf int) Resources) {
 	t.divide(Root, wants)
 	for id := range t.nodes {
 		t.settleLending(id)
+		changed = changed || !was[id].Equal(t.nodes[id].nominal)
 	}
+	return changed
 }
 
 // declare sets the nominal of every queue that has one of its own, or whose
