@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
-	"time"
 
 	"sluice.dev/sluice/admission"
 	"sluice.dev/sluice/simulations/traces"
@@ -91,7 +90,7 @@ type Replay struct {
 	Use         float64 // part of the machine from the first submission to the last end
 	Cycles      int
 	Late        int     // jobs that started after the start that was first promised to them
-	Seconds     float64 // that it took
+	Seconds     float64 // of the processors that it took
 }
 
 // Run plays the first most jobs of the log (0: all). What starts after the last
@@ -102,7 +101,7 @@ func (l Log) Run(dir string, policy Policy, most int, progress func(part float64
 		return Replay{}, err
 	}
 	defer f.Close()
-	begin := time.Now()
+	begin := usedCPU()
 	p := newPool(l.Procs, policy.Config)
 	var jobs []traces.Job
 	for j, err := range f.Jobs() {
@@ -136,7 +135,7 @@ func (l Log) Run(dir string, policy Policy, most int, progress func(part float64
 		horizon = jobs[len(jobs)-1].Submit
 	}
 	r := p.replay(jobs, policy, horizon)
-	r.Log, r.Policy, r.Seconds = l.Name, policy.Name, time.Since(begin).Seconds()
+	r.Log, r.Policy, r.Seconds = l.Name, policy.Name, (usedCPU() - begin).Seconds()
 	return r, nil
 }
 
