@@ -35,8 +35,11 @@ type write struct {
 // Carry writes what the decision says, in parallel, and returns how each write
 // ended. Verdicts are handed on and written later, since nothing depends on them.
 func (r *runner) Carry(ctx context.Context, d *admission.Decision) []admission.Outcome {
+	began := r.clock.Now()
+	defer func() { r.carried.took = r.clock.Since(began) }()
 	r.tell(d.Verdicts)
 	results := r.all(ctx, r.writes(d))
+	r.wrote(d, results)
 	for _, key := range d.Finish {
 		r.admitEmpty(ctx, key, d.At)
 	}
@@ -55,6 +58,7 @@ func (r *runner) Carry(ctx context.Context, d *admission.Decision) []admission.O
 // carried is what the last decision came to, for the runner to go on from.
 type carried struct {
 	progress bool // something was done; another look may find more
+	took     time.Duration
 	unknown  []admission.Outcome
 	emptied  []string // workloads of no pods that were admitted
 }

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
-	kueuemetrics "sigs.k8s.io/kueue/pkg/metrics"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
 	"sluice.dev/sluice/admission"
@@ -55,7 +54,7 @@ func (r *runner) ingest(ctx context.Context, list []news) {
 	r.settleGroups(ctx)
 	r.forgetEnded()
 	if len(list) > 0 {
-		r.changed = true
+		r.changed, r.measures.stale = true, true
 	}
 }
 
@@ -85,13 +84,18 @@ func (r *runner) sawDeclared(n news, anew map[string]bool) {
 		keep(c.cohorts, n.name, as[*kueue.Cohort](n.now))
 	case clusterQueueKind:
 		if n.now == nil {
-			kueuemetrics.ClearClusterQueueMetrics(kueue.ClusterQueueReference(n.name))
-			kueuemetrics.ClearCacheMetrics(n.name)
+			r.forgetQueue(n.name)
 		}
 		keep(c.clusterQueues, n.name, as[*kueue.ClusterQueue](n.now))
 	case volcanoQueueKind:
+		if n.now == nil {
+			r.forgetQueue(n.name)
+		}
 		keep(c.volcanoQueues, n.name, as[*volcano.Queue](n.now))
 	case localQueueKind:
+		if n.now == nil {
+			forgetLocalQueue(n.namespace, n.name)
+		}
 		keep(c.localQueues, n.key(), as[*kueue.LocalQueue](n.now))
 	case namespaceKind:
 		if ns := as[*corev1.Namespace](n.now); ns == nil {
@@ -244,6 +248,9 @@ func (r *runner) sawWorkload(ctx context.Context, key string, wl *kueue.Workload
 	}
 	if seen.Finished {
 		delete(r.later, key)
+		if old != nil && !old.finished && old.seen.UID == wl.UID {
+			r.sawFinish(key, known)
+		}
 		if !known.told {
 			return // it ended before this process began; its pods count by themselves
 		}
@@ -261,6 +268,7 @@ func (r *runner) dropWorkload(key string, old *knownWorkload) {
 	delete(r.lastTold, key)
 	delete(r.ending, key)
 	delete(r.loose, key)
+	delete(r.measures.taken, key)
 	r.verdicts.recall(key)
 	if old != nil && old.told {
 		r.loop.Observe(admission.WorkloadGone{Key: key})

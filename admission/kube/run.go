@@ -47,10 +47,11 @@ type runner struct {
 	state       *admission.State
 	loop        *admission.Loop
 	view
-	own     *own
-	cards   *cardReader
-	groups  *groups
-	carried carried
+	own      *own
+	cards    *cardReader
+	groups   *groups
+	carried  carried
+	measures measures
 
 	verdicts *clerk
 	chores   *clerk
@@ -74,7 +75,7 @@ func newRunner(o Options, log logr.Logger, c client.Client, live client.Reader, 
 		log: log, client: c, live: live, recorder: recorder, clock: o.Clock, workers: o.Workers, namespace: o.Namespace, userKey: o.UserKey, policies: o.Labels, podGroups: o.PodGroups, checkEvery: o.CheckEvery,
 		openJournal: o.OpenJournal, copies: o.Copies, inbox: newInbox(), state: admission.NewState(o.Config), view: newView(), own: newOwn(),
 		verdicts: newClerk("verdicts", log, 200), chores: newClerk("chores", log, 200),
-		drifted: map[string]string{}, lacking: map[object]string{}, later: map[string]later{}, lastTold: map[string]time.Time{}, statuses: map[object]sentStatus{}, said: map[object]string{},
+		measures: newMeasures(), drifted: map[string]string{}, lacking: map[object]string{}, later: map[string]later{}, lastTold: map[string]time.Time{}, statuses: map[object]sentStatus{}, said: map[object]string{},
 	}
 	r.cards = newCardReader(r.state.Space)
 	r.groups = newGroups(r.state.Space, func(ns string) labels.Set { return r.catalog.namespaces[ns] })
@@ -113,6 +114,7 @@ func (r *runner) Start(ctx context.Context) error {
 	if err := r.replay(journal); err != nil {
 		return err
 	}
+	leadingSince.Set(float64(r.clock.Now().Unix()))
 	r.log.Info("loop started", "nodes", len(r.nodes), "workloads", len(r.workloads), "queues", len(r.catalog.told))
 	r.run(ctx)
 	return nil
@@ -173,6 +175,7 @@ func (r *runner) run(ctx context.Context) {
 		r.step(ctx)
 		r.endEvictions()
 		r.check()
+		r.measure()
 		timer := r.clock.NewTimer(r.sleep())
 		select {
 		case <-ctx.Done():
@@ -201,7 +204,9 @@ func wait(ctx context.Context, c clock.Clock, d time.Duration) {
 func (r *runner) step(ctx context.Context) {
 	for ctx.Err() == nil {
 		r.carried = carried{}
-		d, err := r.loop.Step(ctx, r.clock.Now())
+		began := r.clock.Now()
+		d, err := r.loop.Step(ctx, began)
+		r.measured(&d, r.clock.Since(began))
 		if err != nil {
 			r.log.Error(err, "keep a decision")
 		}
@@ -225,7 +230,7 @@ func (r *runner) step(ctx context.Context) {
 func (r *runner) sleep() time.Duration {
 	now := r.clock.Now()
 	next := now.Add(longestSleep)
-	for _, at := range []time.Time{r.state.Wake(now), r.tellDue(now), r.report(now), r.retryAt, r.nextCheck, r.agents.next} {
+	for _, at := range []time.Time{r.state.Wake(now), r.tellDue(now), r.report(now), r.retryAt, r.nextCheck, r.agents.next, r.measures.due()} {
 		if !at.IsZero() && at.Before(next) {
 			next = at
 		}

@@ -77,7 +77,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if o.CheckEvery == 0 {
 		o.CheckEvery = time.Minute
 	}
-	registerMetrics()
+	RegisterMetrics()
 	log := mgr.GetLogger().WithName("admission")
 	// Kueue's eviction call takes a recorder of the older kind.
 	recorder := mgr.GetEventRecorderFor("sluice") //nolint:staticcheck // SA1019: see above

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
-	kueuemetrics "sigs.k8s.io/kueue/pkg/metrics"
 	"sigs.k8s.io/kueue/pkg/workload"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
@@ -147,10 +146,7 @@ func (r *runner) reportClusterQueue(cq *kueue.ClusterQueue, t *tally, problem st
 	active := r.clusterQueueActive(cq, problem)
 	active.ObservedGeneration = cq.Generation
 	apimeta.SetStatusCondition(&s.Conditions, active)
-	name := kueue.ClusterQueueReference(cq.Name)
-	kueuemetrics.ReportPendingWorkloads(name, int(t.pending-t.inadmissible), int(t.inadmissible), nil, nil)
-	kueuemetrics.ReportReservingActiveWorkloads(name, int(t.reserving), nil, nil)
-	kueuemetrics.ReportAdmittedActiveWorkloads(name, int(t.admitted), nil, nil)
+	r.measureClusterQueue(cq, t, active.Status == metav1.ConditionTrue)
 	if cq.DeletionTimestamp != nil && t.reserving == 0 {
 		r.dropFinalizer(cq)
 	}
@@ -217,6 +213,7 @@ func (r *runner) reportLocalQueue(lq *kueue.LocalQueue, t *tally, now time.Time)
 	s.FlavorsUsage = r.localQueueUsage(lq, t)
 	s.FlavorsReservation = s.FlavorsUsage
 	active := r.localQueueActive(lq)
+	measureLocalQueue(lq, t, active.Status)
 	active.ObservedGeneration = lq.Generation
 	apimeta.SetStatusCondition(&s.Conditions, active)
 	r.sendStatus(object{localQueueKind, lq.Namespace, lq.Name}, now, lq.Status, *s, func(ctx context.Context) error {
@@ -276,6 +273,9 @@ func (r *runner) localQueueUsage(lq *kueue.LocalQueue, t *tally) []kueue.LocalQu
 func (r *runner) reportVolcanoQueue(v *volcano.Queue, t *tally, now time.Time) {
 	if t == nil {
 		t = &tally{}
+	}
+	if r.catalog.clusterQueues[v.Name] == nil {
+		measureTally(kueue.ClusterQueueReference(v.Name), t)
 	}
 	s := v.Status.DeepCopy()
 	if !r.podGroups { // else who reads them counts them, and opens and closes
