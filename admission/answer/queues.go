@@ -32,15 +32,21 @@ type QueueState struct {
 	Problem string  `json:"problem,omitempty"`
 }
 
-// scarce is the resource by which queues are compared: the device that most is used
-// of, or cpu.
+// scarce is the resource by which queues are compared: the device of which the
+// largest part is used, be it counted as nodes offer it or by a queue's flavor, or cpu.
 func (w *World) scarce() int {
-	total := w.s.Inventory().Total()
-	ledger := w.s.Ledger()
-	best, most := quota.CPU, int64(-1)
-	for d := quota.Pods + 1; d < len(total); d++ {
-		if total[d] > 0 && ledger.Usage(quota.Root).At(d) > most {
-			best, most = d, ledger.Usage(quota.Root).At(d)
+	used := w.s.Ledger().Usage(quota.Root)
+	best, most, of := quota.CPU, int64(-1), int64(1)
+	for d := quota.Pods + 1; d < w.s.Space.Len(); d++ {
+		if !isDevice(w.s.Space.Name(d)) {
+			continue
+		}
+		whole := w.whole(d)
+		if whole <= 0 || whole >= quota.MostOfOne {
+			continue
+		}
+		if at := used.At(d); float64(at)*float64(of) > float64(most)*float64(whole) {
+			best, most, of = d, at, whole
 		}
 	}
 	return best

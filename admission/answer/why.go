@@ -228,7 +228,7 @@ func (w *World) quotaLine(m *admission.Remembered, why admission.Reason) *Line {
 			bad = &Line{Text: sentence(w.s.Text(admission.Reason{Code: admission.Quota, Bound: b}))}
 			continue
 		}
-		dim := device(charge)
+		dim := w.bounded(leaf, charge)
 		own, used, asks := tree.Nominal(leaf).At(dim), ledger.Usage(leaf).At(dim), charge.At(dim)
 		if !tree.Counts(dim) {
 			return &Line{OK: true, Text: fmt.Sprintf("%s has no bound on %s", x.Queue, Short(w.s.Space.Name(dim)))}
@@ -241,6 +241,18 @@ func (w *World) quotaLine(m *admission.Remembered, why admission.Reason) *Line {
 		return &Line{OK: true, Text: text}
 	}
 	return bad
+}
+
+// bounded is the resource of the charge to speak of: the first device of which the queue
+// owns so and so much.
+func (w *World) bounded(leaf int, charge quota.Resources) int {
+	tree := w.s.Ledger().Tree()
+	for d := quota.Pods + 1; d < len(charge); d++ {
+		if charge[d] > 0 && isDevice(w.s.Space.Name(d)) && tree.Counts(d) && tree.Nominal(leaf).At(d) < quota.MostOfOne {
+			return d
+		}
+	}
+	return device(charge)
 }
 
 // sentence is a reason without its code.

@@ -72,6 +72,13 @@ func device(r quota.Resources) int {
 	return quota.CPU
 }
 
+// isDevice says of a dimension above those of every pod that it is not cpu, memory or
+// pods again, as a flavor counts them.
+func isDevice(name string) bool {
+	i := strings.LastIndex(name, ":")
+	return i < 0 || strings.Contains(name[i:], "/")
+}
+
 // needs is what a gang asks for, as people say it: 4x2g.20gb, 8x8 gpu.
 func (w *World) needs(s *gang.Spec) string {
 	var parts []string
