@@ -314,7 +314,7 @@ func (x *index) names(m mask) []string {
 type row struct {
 	c     *class
 	n     int // pods for which one of them has room
-	waste bool
+	waste int
 	free  int64
 	at    int // the first rank that was not used yet
 }

@@ -11,8 +11,8 @@ import (
 type seat struct {
 	p     *place
 	n     int
-	at    int  // its position among the nodes
-	waste bool // rather to be left alone: see wastes
+	at    int // its position among the nodes
+	waste int // the more, the rather to be left alone: see wastes
 	free  int64
 	score int // how much its pods would rather be here
 }
@@ -50,35 +50,48 @@ func compareSeats(x, y seat, emptiest bool) int {
 	if x.score != y.score {
 		return cmp.Compare(y.score, x.score)
 	}
-	if x.waste != y.waste {
-		if x.waste {
-			return 1
-		}
-		return -1
-	}
 	free := cmp.Compare(x.free, y.free)
 	if emptiest {
 		free = -free
 	}
-	return cmp.Or(free, cmp.Compare(x.at, y.at))
+	return cmp.Or(cmp.Compare(x.waste, y.waste), free, cmp.Compare(x.at, y.at))
 }
 
-// wastes says whether pods of set i should rather go elsewhere: the node offers
-// devices that they leave idle, or whole cards where a shared one would do, or it is
-// not sure to take them.
-func (a *attempt) wastes(p *place, i int) bool {
+// unfit is how much a node is wasted on pods that should rather go elsewhere, whatever
+// they leave idle there, and doubtful on any pods at all.
+const (
+	unfit    = 1 << 20
+	doubtful = 1 << 21
+)
+
+// wastes is how much is wasted if pods of set i go to the node: the kinds of devices
+// free there that they leave idle, since what fits beside them gets less likely with
+// each. Pods without devices are unfit for nodes that offer any; so are whole cards for
+// pods to which a shared one would do.
+func (a *attempt) wastes(p *place, i int) int {
 	ps := &a.spec.PodSets[i]
-	if p.node.Doubtful {
-		return true
+	if p.node.Doubtful { // not sure to take them
+		return doubtful
 	}
 	if d := p.node.Cards; d != nil && ps.Sharing == AnyCards && d.shared == 0 && ps.Request.At(d.Whole) > 0 {
-		return true
+		return unfit
 	}
 	req := ps.Request
+	idle, asks, offers := 0, false, false
 	for d := quota.Pods + 1; d < len(p.node.Offer); d++ {
-		if p.node.Offer[d] > 0 && req.At(d) == 0 {
-			return true
+		if p.node.Offer[d] == 0 {
+			continue
+		}
+		offers = true
+		switch {
+		case req.At(d) > 0:
+			asks = true
+		case p.free.At(d) > 0:
+			idle++
 		}
 	}
-	return false
+	if offers && !asks {
+		return unfit
+	}
+	return idle
 }
