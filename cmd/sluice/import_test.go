@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -59,7 +60,7 @@ func TestImportSaysWhatChanges(t *testing.T) {
 	want := `KIND          FIELD                                      OBJECTS           IN SLUICE
 ClusterQueue  spec.preemption.borrowWithinCohort.policy  a,b,c and 1 more  ignored: Has no effect.
 Workload      spec.podSets.template                      ml/hard           differs: Required pod affinity`
-	if err != exitError(exitInvalid) || !strings.HasPrefix(out, want) || strings.Count(out, "\n") != 3 {
+	if !errors.Is(err, exitError(exitInvalid)) || !strings.HasPrefix(out, want) || strings.Count(out, "\n") != 3 {
 		t.Errorf("%v\n%s\nwant\n%s", err, out, want)
 	}
 	if notes != "Nothing runs that would have to be taken over.\n" {
@@ -81,13 +82,13 @@ func TestImportVolcano(t *testing.T) {
 	}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{corev1.LabelHostname: "n"}}}
 	out, _, err := importFrom(t, takeover.Volcano, true, group, pod, node)
-	if err != exitError(exitInvalid) || !strings.Contains(out, "PodGroup  spec.subGroupPolicy.name  ml/gang") || !strings.Contains(out, "PodGroup  ml/gang  1     n      to adopt\n") {
+	if !errors.Is(err, exitError(exitInvalid)) || !strings.Contains(out, "PodGroup  spec.subGroupPolicy.name  ml/gang") || !strings.Contains(out, "PodGroup  ml/gang  1     n      to adopt\n") {
 		t.Errorf("%v\n%s", err, out)
 	}
 	// What cannot be told where it is is left, and said.
 	node.Labels = nil
 	out, notes, err := importFrom(t, takeover.Volcano, false, group, pod, node)
-	if err != exitError(exitInvalid) || !strings.Contains(out, "left as it is") || !strings.Contains(notes, "node n of its pod p has no label kubernetes.io/hostname") {
+	if !errors.Is(err, exitError(exitInvalid)) || !strings.Contains(out, "left as it is") || !strings.Contains(notes, "node n of its pod p has no label kubernetes.io/hostname") {
 		t.Errorf("%v\n%s%s", err, out, notes)
 	}
 }

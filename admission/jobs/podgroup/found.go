@@ -74,6 +74,17 @@ func (r *Reconciler) groupFor(ctx context.Context, name string, p *corev1.Pod) (
 		},
 		Status: volcano.PodGroupStatus{Phase: volcano.PodGroupPending},
 	}
+	r.amounts(pg, p, says)
+	for _, key := range []string{volcano.PodPreemptable, volcano.CooldownTime} {
+		if v := says(key); v != "" {
+			pg.Annotations[key] = v
+		}
+	}
+	return pg, nil
+}
+
+// amounts fills in how many pods the group needs, of what, and how near to each other.
+func (r *Reconciler) amounts(pg *volcano.PodGroup, p *corev1.Pod, says func(string) string) {
 	if text := says(volcano.VolcanoGroupMinMemberAnnotationKey); text != "" {
 		n, err := strconv.ParseInt(text, 10, 32)
 		if err != nil || n < 0 {
@@ -97,12 +108,6 @@ func (r *Reconciler) groupFor(ctx context.Context, name string, p *corev1.Pod) (
 			pg.Spec.NetworkTopology.HighestTierAllowed = &n
 		}
 	}
-	for _, key := range []string{volcano.PodPreemptable, volcano.CooldownTime} {
-		if v := says(key); v != "" {
-			pg.Annotations[key] = v
-		}
-	}
-	return pg, nil
 }
 
 // above is the annotations of the pod's controller, if they may be read.

@@ -162,15 +162,8 @@ func (r *Reconciler) turn(ctx context.Context, name string, open, byParent bool)
 		return nil
 	}
 	if open && !byParent {
-		if p := have.Spec.Parent; p != "" && p != rootQueue {
-			parent := &volcano.Queue{}
-			if err := r.live.Get(ctx, client.ObjectKey{Name: p}, parent); err != nil {
-				return fmt.Errorf("read queue %s: %w", p, err)
-			}
-			if closed(parent) {
-				r.recorder.Eventf(have, corev1.EventTypeWarning, ReasonUnsupported, "it cannot be opened while its parent %s is %s", p, parent.Status.State)
-				return nil
-			}
+		if kept, err := r.keptClosed(ctx, have); kept || err != nil {
+			return err
 		}
 	}
 	if err := r.setState(ctx, have, open, byParent); err != nil {
@@ -190,6 +183,23 @@ func (r *Reconciler) turn(ctx context.Context, name string, open, byParent bool)
 		}
 	}
 	return nil
+}
+
+// keptClosed says that the queue cannot be opened because of its parent, and tells so.
+func (r *Reconciler) keptClosed(ctx context.Context, q *volcano.Queue) (bool, error) {
+	p := q.Spec.Parent
+	if p == "" || p == rootQueue {
+		return false, nil
+	}
+	parent := &volcano.Queue{}
+	if err := r.live.Get(ctx, client.ObjectKey{Name: p}, parent); err != nil {
+		return false, fmt.Errorf("read queue %s: %w", p, err)
+	}
+	if !closed(parent) {
+		return false, nil
+	}
+	r.recorder.Eventf(q, corev1.EventTypeWarning, ReasonUnsupported, "it cannot be opened while its parent %s is %s", p, parent.Status.State)
+	return true, nil
 }
 
 func closed(q *volcano.Queue) bool {

@@ -35,6 +35,7 @@ func (r *Reconciler) tell(ctx context.Context, x *group) error {
 			s.Succeeded++
 		case corev1.PodFailed:
 			s.Failed++
+		case corev1.PodPending, corev1.PodUnknown:
 		}
 	}
 	waits := x.waits()
@@ -82,7 +83,22 @@ func (x *group) waits() *refusal {
 // a group never falls back from Running to Inqueue but through an eviction or the loss
 // of its pods.
 func phaseOf(x *group, waits bool) volcano.PodGroupPhase {
-	running, placed, over := 0, 0, 0
+	running, placed, over := x.census()
+	switch {
+	case running > 0 && waits:
+		return volcano.PodGroupUnknown
+	case placed >= max(1, int(x.pg.Spec.MinMember)) && over == placed, len(x.pods) == 0 && x.wl != nil && workload.IsFinished(x.wl):
+		return volcano.PodGroupCompleted
+	case placed >= max(1, int(x.pg.Spec.MinMember)):
+		return volcano.PodGroupRunning
+	case x.roomHeld(waits):
+		return volcano.PodGroupInqueue
+	}
+	return volcano.PodGroupPending
+}
+
+// census is how many pods run, are on nodes or have been, and have ended.
+func (x *group) census() (running, placed, over int) {
 	for _, p := range x.pods {
 		switch {
 		case ended(p):
@@ -95,27 +111,18 @@ func phaseOf(x *group, waits bool) volcano.PodGroupPhase {
 			}
 		}
 	}
-	finished := x.wl != nil && workload.IsFinished(x.wl)
+	return running, placed, over
+}
+
+// roomHeld says that pods may be made: there is room for them, or nobody asked for any.
+func (x *group) roomHeld(waits bool) bool {
 	switch {
-	case running > 0 && waits:
-		return volcano.PodGroupUnknown
-	case placed > 0 && placed >= int(x.pg.Spec.MinMember):
-		if over == placed {
-			return volcano.PodGroupCompleted
-		}
-		return volcano.PodGroupRunning
-	case finished && len(x.pods) == 0:
-		return volcano.PodGroupCompleted
-	case x.wl == nil && x.hold != nil && workload.IsAdmitted(x.hold) && !workload.IsEvicted(x.hold): // also while not all its pods exist
-		return volcano.PodGroupInqueue
-	case waits:
-		return volcano.PodGroupPending
-	case x.wl != nil && workload.IsAdmitted(x.wl):
-		return volcano.PodGroupInqueue
-	case x.wl == nil && x.hold == nil && len(x.pods) == 0 && (x.pg.Spec.MinResources == nil || x.pg.Status.Phase == volcano.PodGroupInqueue):
-		return volcano.PodGroupInqueue
+	case x.wl != nil:
+		return !waits && workload.IsAdmitted(x.wl)
+	case x.hold != nil: // also while not all its pods exist
+		return workload.IsAdmitted(x.hold) && !workload.IsEvicted(x.hold)
 	}
-	return volcano.PodGroupPending
+	return !waits && len(x.pods) == 0 && (x.pg.Spec.MinResources == nil || x.pg.Status.Phase == volcano.PodGroupInqueue)
 }
 
 // condition sets the condition to what is so, or to False if there is one and why is

@@ -157,7 +157,7 @@ func (r *Reconciler) resize(ctx context.Context, x *group) error {
 	wl := x.wl
 	sizes, total, err := kube.ParseGang(wl.Annotations[kube.GangAnnotation])
 	if err != nil {
-		return nil // somebody else wrote it, and the Workload says so
+		return nil //nolint:nilerr // somebody else wrote it, and the Workload says so
 	}
 	g, count := ofWorkload(wl), map[string]int{}
 	for _, p := range x.pods {
