@@ -35,30 +35,6 @@ func unlike(t *testing.T, what string, seed uint64, a, b string, p, q Options, r
 
 func same(s string) string { return s }
 
-// TestToldTwice: who is told everything twice does the same.
-func TestToldTwice(t *testing.T) {
-	for seed := range uint64(6) {
-		text := drawStory(seed, 80, nil).whole()
-		related(t, "told twice", seed, text, text, Options{twice: true}, same)
-	}
-}
-
-// TestRestless: a controller that is a new one after every instant breaks no promise.
-// It does not do the very same: how long a gang has been broken, and when the last
-// try to grow was, is known to those alone who saw it, so a new one waits longer or not
-// at all.
-func TestRestless(t *testing.T) {
-	for seed := range uint64(6) {
-		s, err := Parse("f.yaml", []byte(drawStory(seed, 80, nil).whole()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if r := runOnce(s, Options{restless: true}); r.Broken != nil {
-			t.Errorf("seed %d: %v", seed, r.Broken)
-		}
-	}
-}
-
 // TestRelationsCanFail: stories that are not alike are told apart, by one of the seeds.
 func TestRelationsCanFail(t *testing.T) {
 	for what, change := range map[string]func(string) string{

@@ -26,14 +26,19 @@ type Options struct {
 	// Calm ends what Watch and Clock do at that time; 0: they do not end.
 	Calm time.Duration
 
-	// For tests of relations: the controller is told all things twice, or is a new one
-	// after every instant.
-	twice, restless bool
-
+	hooks hooks
 	blind bool // nothing is checked on the way
 	// terse leaves charges out of the trace, and lets a new controller be compared
 	// with the running one at some instants by lot instead of all: for long stories.
 	terse bool
+}
+
+// hooks let a test of relations between runs have a hand in one. Each may be nil.
+type hooks struct {
+	news  func([]change) []change // what changed, as the controller is to be told it
+	told  func(*run, change)      // after the controller was told of it
+	asks  func(*run)              // before the controller decides; it was told everything
+	rests func(*run)              // when all that was due at an instant has settled
 }
 
 // Report is how a scenario came out.
@@ -139,8 +144,7 @@ type run struct {
 	watch *watch     // nil: what changes is told at once
 	skew  *skew      // nil: the controller's clock is right
 	terse *rand.Rand // nil: a new controller is compared at every rest
-
-	twice, restless bool // as in Options
+	hooks hooks
 }
 
 func newRun(s *Scenario, o Options) *run {
@@ -150,7 +154,7 @@ func newRun(s *Scenario, o Options) *run {
 	if o.Fault != nil {
 		fault = o.Fault()
 	}
-	r := &run{s: s, blind: o.blind, twice: o.twice, restless: o.restless, seed: o.Seed, clock: clock, trace: t, cluster: newCluster(s, clock, o.Seed, fault, t)}
+	r := &run{s: s, blind: o.blind, hooks: o.hooks, seed: o.Seed, clock: clock, trace: t, cluster: newCluster(s, clock, o.Seed, fault, t)}
 	r.journal = newJournal(r.cluster)
 	if o.Watch {
 		r.watch = newWatch(o.Seed, clock, o.Calm)
@@ -278,8 +282,8 @@ func (r *run) settle(woke bool) {
 	if r.breach == nil && !r.blind {
 		r.audit()
 	}
-	if r.restless && r.breach == nil {
-		r.start()
+	if r.hooks.rests != nil && r.breach == nil {
+		r.hooks.rests(r)
 	}
 	if r.trace.b.Len() > told && r.terse == nil {
 		r.trace.draw(r.loop.State(), r.cluster)
@@ -308,14 +312,17 @@ func (r *run) news() []change {
 	if r.watch != nil {
 		list = r.watch.deliver(r.cluster, list)
 	}
+	if r.hooks.news != nil {
+		list = r.hooks.news(list)
+	}
 	return list
 }
 
 func (r *run) tell(ch change) {
 	state := r.loop.State()
 	r.loop.Observe(converter{state.Space}.event(ch))
-	if r.twice {
-		r.loop.Observe(converter{state.Space}.event(ch))
+	if r.hooks.told != nil {
+		r.hooks.told(r, ch)
 	}
 	r.check("after the event about " + ch.name())
 }
@@ -323,6 +330,9 @@ func (r *run) tell(ch change) {
 // step lets the loop decide and act once, and says whether it did anything or
 // may decide otherwise if asked again.
 func (r *run) step() bool {
+	if r.hooks.asks != nil {
+		r.hooks.asks(r)
+	}
 	d, err := r.loop.Step(context.Background(), r.now())
 	r.trace.flush()
 	switch {
