@@ -84,6 +84,7 @@ func newSimulate() *cobra.Command {
 			return simulate(files, f, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
+	cmd.AddCommand(newReplay(), newCompare())
 	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "text or json")
 	cmd.Flags().Uint64Var(&f.seed, "seed", 0, "order what a real cluster does in parallel by this seed; 0 leaves it as it comes")
 	cmd.Flags().BoolVar(&f.trace, "trace", false, "tell what happens")

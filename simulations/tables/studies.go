@@ -33,42 +33,14 @@ func (s Scope) FGD(store *Store) (Table, error) {
 				"Percent of all GPUs, mean of the seeds; in brackets how many of all published values (allocation, fragments of all GPUs and of the idle ones at 0 to 130 % of arrival, each seed) are equal to the last digit. Random draws within its scoring, so its mean may be off by half a point.",
 		},
 	}
-	want, err := Published(s.Traces)
-	if err != nil {
-		return t, err
-	}
 	seeds := Seeds
 	if s.Quick {
 		seeds = seeds[:1]
 	}
-	lists, sums, missing := map[string][]traces.Pod{}, map[Run]*fgdSum{}, 0
 	policies := append(slices.Clone(Placements), Plain, Whole)
-	var nodes []traces.Node
-	for _, w := range Workloads {
-		if lists[w], nodes, err = openb(s.Traces, w); err != nil {
-			return t, err
-		}
-	}
-	for _, seed := range seeds { // so that what was broken off has every row
-		for _, w := range Workloads {
-			for _, policy := range policies {
-				r, err := Keep(store, fmt.Sprintf("fgd/%s/%s-%d", w, policy, seed), func() (Packing, error) {
-					return Pack(lists[w], nodes, w, policy, seed, true)
-				})
-				if errors.Is(err, ErrNotRun) {
-					missing++
-					continue
-				}
-				if err != nil {
-					return t, err
-				}
-				row := Run{Workload: w, Policy: policy}
-				if sums[row] == nil {
-					sums[row] = &fgdSum{}
-				}
-				sums[row].add(&r, want[Run{w, policy, seed}])
-			}
-		}
+	sums, missing, err := s.packings(store, policies, seeds)
+	if err != nil {
+		return t, err
 	}
 	var worse []string
 	for _, w := range Workloads {
@@ -86,7 +58,7 @@ func (s Scope) FGD(store *Store) (Table, error) {
 			switch {
 			case policy == "FGD":
 				best = c.Got
-			case math.IsNaN(c.Expected) && c.Got <= best:
+			case math.IsNaN(c.Expected) && best > 0 && c.Got <= best:
 				worse = append(worse, fmt.Sprintf("%s, %s: %.2f against %.2f", w, strings.TrimPrefix(policy, "ours, "), c.Got, best))
 			}
 		}
@@ -98,6 +70,44 @@ func (s Scope) FGD(store *Store) (Table, error) {
 		t.After = append(t.After, "The goal is more than FGD on every workload. Not met: "+strings.Join(worse, "; ")+".")
 	}
 	return t, nil
+}
+
+// packings are the runs of the FGD study, summed over seeds; missing is how many have
+// not been made.
+func (s Scope) packings(store *Store, policies []string, seeds []int64) (sums map[Run]*fgdSum, missing int, err error) {
+	want, err := Published(s.Traces)
+	if err != nil {
+		return nil, 0, err
+	}
+	lists, nodes := map[string][]traces.Pod{}, []traces.Node(nil)
+	for _, w := range Workloads {
+		if lists[w], nodes, err = openb(s.Traces, w); err != nil {
+			return nil, 0, err
+		}
+	}
+	sums = map[Run]*fgdSum{}
+	for _, seed := range seeds { // so that what was broken off has every row
+		for _, w := range Workloads {
+			for _, policy := range policies {
+				r, err := Keep(store, fmt.Sprintf("fgd/%s/%s-%d", w, policy, seed), func() (Packing, error) {
+					return Pack(lists[w], nodes, w, policy, seed, true)
+				})
+				if errors.Is(err, ErrNotRun) {
+					missing++
+					continue
+				}
+				if err != nil {
+					return nil, 0, err
+				}
+				row := Run{Workload: w, Policy: policy}
+				if sums[row] == nil {
+					sums[row] = &fgdSum{}
+				}
+				sums[row].add(&r, want[Run{w, policy, seed}])
+			}
+		}
+	}
+	return sums, missing, nil
 }
 
 // fgdSum adds up the seeds of one policy.
