@@ -73,10 +73,11 @@ type pass struct {
 	shutNow          map[string]bool       // nodes that this pass found to refuse pods
 	replaced         map[*record]bool      // victims whose nominee is in the later ledger instead
 	moved            map[*record]bool
-	begun            []*record // what this pass admits, as it runs from now on
-	loosened         bool      // there may be room or quota that the last pass did not see
-	starts           int       // how often begun changed
-	off              []shift   // what is off the books for the moment, of work with bounds of its own
+	begun            []*record       // what this pass admits, as it runs from now on
+	returned         quota.Resources // what gangs that return hold and are promised
+	loosened         bool            // there may be room or quota that the last pass did not see
+	starts           int             // how often begun changed
+	off              []shift         // what is off the books for the moment, of work with bounds of its own
 	nominated        map[string]bool
 	admitted         map[string]bool
 	keeps            []keep       // of reservations
@@ -215,7 +216,9 @@ func (p *pass) try(c queue.Claim) {
 		}
 		p.reserve(r, c.Leaf, offers)
 		p.failed[g] = p.shortReason(r, offers)
-		p.fickle[g] = p.unsure
+		if p.unsure = p.unsure || p.lostTo(r, q); p.unsure {
+			p.fickle[g] = true
+		}
 		if p.barren && !p.unsure && p.asked < askedMost {
 			p.hopeless[g] = true
 		}
@@ -272,6 +275,12 @@ func (p *pass) seen(r *record, leaf int, g *queue.Group, q *queue.Queue) bool {
 	}
 	p.failed[g] = why
 	return true
+}
+
+// lostTo says whether what r asks for is promised by this pass to a gang that returns.
+// Who of the two is first may change without anything that is counted as a change.
+func (p *pass) lostTo(r *record, q *queue.Queue) bool {
+	return slices.ContainsFunc(q.Choices(), func(f *queue.Flavor) bool { return shares(p.returned, f.Charge(r.w.Least())) })
 }
 
 // stillBarren says whether nobody could be taken back for the shape when it was tried
@@ -383,6 +392,7 @@ func (p *pass) admit(r *record, leaf int, o offer) {
 	}
 	if p.s.returns(r) {
 		p.fork()
+		p.returned.Add(o.charge)
 		p.keepPlan(r, leaf, o, o.plan, nil)
 		return
 	}

@@ -19,6 +19,9 @@ func (p *pass) nominate(r *record, leaf int, o offer, victims []victim) {
 	}
 	p.fork()
 	if p.s.returns(r) { // nobody stops for it before it can start
+		for _, v := range victims {
+			p.returned.Add(v.charge)
+		}
 		p.keepFor(r, leaf, o, loadsOf(victims))
 		p.nominated[r.w.Key] = true
 		return

@@ -388,11 +388,14 @@ func (p *pass) holds(r *record, leaf int, o offer, ledger *quota.Ledger, taken [
 		return true
 	}
 	end, gone := p.endOf(r.w), loadsOf(taken)
-	if p.keptQuota(r, leaf, o.charge, end, gone) != "" {
-		return false
+	if p.keptQuota(r, leaf, o.charge, end, gone) == "" {
+		defer p.takeKeeps(end, gone)()
+		if gang.Fits(p.inv, o.spec, o.sizesFor(r)) {
+			return true
+		}
 	}
-	defer p.takeKeeps(end, gone)()
-	return gang.Fits(p.inv, o.spec, o.sizesFor(r))
+	p.unsure = true // reservations are drawn anew each time
+	return false
 }
 
 // fitsNow says whether the offer fits on the books as they are.
