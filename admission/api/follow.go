@@ -36,9 +36,10 @@ func (h *Handler) sample(ctx context.Context) {
 	if err != nil {
 		return // whoever asks meanwhile is told so
 	}
-	list, err := answer.New(c.Image, c.At).Queues("")
-	if err != nil {
-		return // only an unknown resource is one
+	w := answer.New(c.Image, c.At)
+	for _, resource := range append([]string{""}, h.shares.Resources()...) { // "" is what is scarce now
+		if list, err := w.Queues(resource); err == nil { // one may be known no more
+			h.shares.Add(c.At, list)
+		}
 	}
-	h.shares.Add(c.At, list)
 }

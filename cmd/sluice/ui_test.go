@@ -91,8 +91,15 @@ func TestUILeadsToPages(t *testing.T) {
 		t.Errorf("a stranger: %d %s", code, body)
 	}
 	for _, c := range []struct{ method, target string }{
-		{"GET", "/ui/"}, {"GET", "/WRONG/ui/"}, {"GET", "/SECRET"}, {"POST", "/SECRET/ui/"}, {"GET", "/SECRET/api/v1/secrets"}, {"GET", "/SECRET/apis/kueue.x-k8s.io/v1beta2/workloads"},
-		{"DELETE", "/SECRET/apis/kueue.x-k8s.io/v1beta2/clusterqueues/a"}, {"PATCH", "/SECRET/apis/kueue.x-k8s.io/v1beta2/clusterqueues/a/status"}, {"PATCH", "/SECRET/ui/../apis/x"},
+		{"GET", "/ui/"},
+		{"GET", "/WRONG/ui/"},
+		{"GET", "/SECRET"},
+		{"POST", "/SECRET/ui/"},
+		{"GET", "/SECRET/api/v1/secrets"},
+		{"GET", "/SECRET/apis/kueue.x-k8s.io/v1beta2/workloads"},
+		{"DELETE", "/SECRET/apis/kueue.x-k8s.io/v1beta2/clusterqueues/a"},
+		{"PATCH", "/SECRET/apis/kueue.x-k8s.io/v1beta2/clusterqueues/a/status"},
+		{"PATCH", "/SECRET/ui/../apis/x"},
 		{"GET", "/SECRET/apis/kueue.x-k8s.io/v1beta2/clusterqueues/..%2f..%2f..%2f..%2fapi%2fv1%2fsecrets"},
 	} {
 		if code, body := send(t, h, c.method, c.target, "", nil); code != http.StatusNotFound {
@@ -123,7 +130,9 @@ func TestUIOfFile(t *testing.T) {
 		t.Errorf("%d %s", code, body)
 	}
 	for _, c := range []struct{ args, says string }{
-		{"ui --listen 0.0.0.0:8445 --from x", "could be reached from elsewhere"}, {"ui --listen nowhere --from x", "--listen"}, {"ui --from /nonexistent", "no such file"},
+		{"ui --listen 0.0.0.0:8445 --from x", "could be reached from elsewhere"},
+		{"ui --listen nowhere --from x", "--listen"},
+		{"ui --from /nonexistent", "no such file"},
 		{"ui --kubeconfig /nonexistent", "which cluster?"},
 	} {
 		var out bytes.Buffer

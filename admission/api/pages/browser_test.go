@@ -9,15 +9,22 @@ import (
 
 // pictures are the pages of which pictures are kept.
 var pictures = []struct{ name, path string }{
-	{"overview", "/ui/"}, {"queues", "/ui/queues"}, {"queue", "/ui/queue?name=vision"}, {"gangs", "/ui/jobs"}, {"gang", "/ui/job?name=speech%2Falign"},
-	{"running", "/ui/job?name=serving%2Frank"}, {"map", "/ui/map"}, {"drift", "/ui/drift"}, {"what-if", "/ui/what-if?queue=vision&weight=0"},
+	{"overview", "/ui/"},
+	{"queues", "/ui/queues?resource=nvidia.com%2Fgpu"},
+	{"queue", "/ui/queue?name=vision&resource=nvidia.com%2Fgpu"},
+	{"gangs", "/ui/jobs"},
+	{"gang", "/ui/job?name=speech%2Falign"},
+	{"running", "/ui/job?name=serving%2Frank"},
+	{"map", "/ui/map"},
+	{"drift", "/ui/drift"},
+	{"what-if", "/ui/what-if?queue=vision&weight=0"},
 }
 
 // Every page, on every screen: nothing is wider than the screen, and the console has
 // nothing to say.
 func TestPagesInChromium(t *testing.T) {
 	b := browser.Open(t)
-	s := httptest.NewServer(serve(fleetAt(t, afternoon), history(t, afternoon)))
+	s := httptest.NewServer(serve(fleetAt(t, afternoon), history(t)))
 	defer s.Close()
 	for _, screen := range browser.Screens {
 		b.Show(screen)

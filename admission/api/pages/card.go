@@ -206,6 +206,6 @@ func (p pen) shares(c *answer.CardMap, has []*held, width int) {
 		p.place(i%columns*w, i/columns*cardHeight/2, w, cardHeight/2, fmt.Sprintf("1 of %d shares in time", c.Replicas), has[i], false)
 	}
 	if taken := slices.IndexFunc(has[n:], func(h *held) bool { return h != nil }); taken >= 0 {
-		p.text.WriteString(fmt.Sprintf("; and %d more shares", c.Replicas-n))
+		fmt.Fprintf(p.text, "; and %d more shares", c.Replicas-n)
 	}
 }

@@ -56,8 +56,8 @@ func plot(list []moment, from, to time.Time, width, height, top float64) lines {
 	var used, fair strings.Builder
 	var lastUsed, lastFair float64
 	for i, m := range list {
-		switch {
-		case i == 0:
+		switch i {
+		case 0:
 			fmt.Fprintf(&used, "M%.1f %.1f", x(m.at), y(m.used))
 			fmt.Fprintf(&fair, "M%.1f %.1f", x(m.at), y(m.fair))
 		default:

@@ -196,7 +196,7 @@ func shows(m *answer.NodeMap, n answer.NodeState, words []string, team, only str
 	}
 	switch only {
 	case "free":
-		if len(m.Free) == 0 {
+		if amounts(m.Free) == "" {
 			return false
 		}
 	case "holes":

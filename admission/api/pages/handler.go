@@ -51,8 +51,14 @@ func New(look Look, status func(error) int, shares *Shares) *Handler {
 		path, name string
 		show       show
 	}{
-		{"/ui/{$}", "overview", h.overview}, {"/ui/queues", "queues", h.queues}, {"/ui/queue", "queue", h.queue}, {"/ui/jobs", "jobs", h.jobs},
-		{"/ui/job", "job", h.job}, {"/ui/map", "map", h.fleet}, {"/ui/drift", "drift", h.drift}, {"/ui/what-if", "whatif", h.whatIf},
+		{"/ui/{$}", "overview", h.overview},
+		{"/ui/queues", "queues", h.queues},
+		{"/ui/queue", "queue", h.queue},
+		{"/ui/jobs", "jobs", h.jobs},
+		{"/ui/job", "job", h.job},
+		{"/ui/map", "map", h.fleet},
+		{"/ui/drift", "drift", h.drift},
+		{"/ui/what-if", "whatif", h.whatIf},
 	} {
 		h.pages[p.name] = template.Must(template.Must(base.Clone()).ParseFS(files, "templates/"+p.name+".html"))
 		h.mux.HandleFunc("GET "+p.path, func(w http.ResponseWriter, r *http.Request) { h.page(w, r, p.name, p.show) })

@@ -45,8 +45,16 @@ func sorted(set map[string]bool) []string {
 
 func jobTable(list []answer.Job, now time.Time) *table {
 	t := &table{ID: "jobs", Caption: "Gangs that have not finished", Empty: "There is no such gang.", Columns: []column{
-		{Key: "name", Name: "Gang"}, {Key: "queue", Name: "Queue", Class: "p2"}, {Key: "pods", Name: "Pods", Number: true, Class: "p2"}, {Key: "needs", Name: "Needs", Class: "p2"}, {Key: "state", Name: "State"},
-		{Key: "reason", Name: "Waits for"}, {Key: "place", Name: "Place", Number: true, Class: "p3"}, {Key: "eta", Name: "Room from", Class: "p3"}, {Key: "age", Name: "Since", Number: true}, {Key: "where", Name: "On", Class: "p3 last"},
+		{Key: "name", Name: "Gang"},
+		{Key: "queue", Name: "Queue", Class: "p2"},
+		{Key: "pods", Name: "Pods", Number: true, Class: "p2"},
+		{Key: "needs", Name: "Needs", Class: "p2"},
+		{Key: "state", Name: "State"},
+		{Key: "reason", Name: "Waits for"},
+		{Key: "place", Name: "Place", Number: true, Class: "p3"},
+		{Key: "eta", Name: "Room from", Class: "p3"},
+		{Key: "age", Name: "Since", Number: true},
+		{Key: "where", Name: "On", Class: "p3 last"},
 	}}
 	for _, j := range list {
 		since := j.Queued
@@ -58,10 +66,16 @@ func jobTable(list []answer.Job, now time.Time) *table {
 			eta = clock(*j.ETA, now)
 		}
 		t.Rows = append(t.Rows, row{Match: j.User + "\n" + j.Text, Cells: []cell{
-			{Text: j.Name, Href: jobHref(j.Name)}, {Text: j.Queue, Href: queueHref(j.Queue)},
-			number(float64(j.Wanted), fmt.Sprintf("%d/%d", j.Running, j.Wanted), ""), {Text: j.Needs}, {Text: j.State, Class: stateClass(j.State)},
-			{Text: orDash(j.Reason), Class: "code", Title: j.Text}, placeCell(j.Position), {Text: orDash(eta)},
-			number(now.Sub(since).Seconds(), answer.Age(now.Sub(since)), ""), {Text: orDash(j.Where)},
+			{Text: j.Name, Href: jobHref(j.Name)},
+			{Text: j.Queue, Href: queueHref(j.Queue)},
+			number(float64(j.Wanted), fmt.Sprintf("%d/%d", j.Running, j.Wanted)),
+			{Text: j.Needs},
+			{Text: j.State, Class: stateClass(j.State)},
+			{Text: orDash(j.Reason), Class: "code", Title: j.Text},
+			placeCell(j.Position),
+			{Text: orDash(eta)},
+			number(now.Sub(since).Seconds(), answer.Age(now.Sub(since))),
+			{Text: orDash(j.Where)},
 		}})
 	}
 	return t
@@ -71,7 +85,7 @@ func placeCell(at int) cell {
 	if at == 0 {
 		return cell{Text: "–", N: 1e9}
 	}
-	return number(float64(at), strconv.Itoa(at), "")
+	return number(float64(at), strconv.Itoa(at))
 }
 
 func stateClass(state string) string {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"sluice.dev/sluice/admission/answer"
 )
@@ -122,7 +123,7 @@ func TestContrast(t *testing.T) {
 
 // Each drawing says what it shows, or is left out of what is read aloud.
 func TestDrawingsAreSaid(t *testing.T) {
-	h := serve(fleetAt(t, afternoon), history(t, afternoon))
+	h := serve(fleetAt(t, afternoon), history(t))
 	drawing := regexp.MustCompile(`<svg[^>]*>`)
 	label := regexp.MustCompile(`aria-label="[^"]+"`)
 	ids := regexp.MustCompile(`\sid="([^"]+)"`)
@@ -220,10 +221,14 @@ func TestDeal(t *testing.T) {
 		m    answer.NodeMap
 		want string
 	}{
-		{answer.NodeMap{Cards: []answer.CardMap{cut, whole}, Owners: []answer.Owner{own("a", "A", answer.Amounts{"nvidia.com/mig-1g.5gb.me": 1}), own("b", "B", answer.Amounts{"nvidia.com/gpu": 1})}},
-			"0:3g.20gb free 0:1g.5gb+me a 1:whole b"},
-		{answer.NodeMap{Cards: []answer.CardMap{cut}, Owners: []answer.Owner{own("a", "A", answer.Amounts{"nvidia.com/mig-3g.20gb": 2})}},
-			"0:3g.20gb a 0:1g.5gb+me free left of a: 1\u00a0×\u00a03g.20gb"},
+		{
+			answer.NodeMap{Cards: []answer.CardMap{cut, whole}, Owners: []answer.Owner{own("a", "A", answer.Amounts{"nvidia.com/mig-1g.5gb.me": 1}), own("b", "B", answer.Amounts{"nvidia.com/gpu": 1})}},
+			"0:3g.20gb free 0:1g.5gb+me a 1:whole b",
+		},
+		{
+			answer.NodeMap{Cards: []answer.CardMap{cut}, Owners: []answer.Owner{own("a", "A", answer.Amounts{"nvidia.com/mig-3g.20gb": 2})}},
+			"0:3g.20gb a 0:1g.5gb+me free left of a: 1\u00a0×\u00a03g.20gb",
+		},
 		{answer.NodeMap{Cards: []answer.CardMap{cut}, Owners: []answer.Owner{own("a", "A", answer.Amounts{"nvidia.com/gpu": 2})}}, "0:3g.20gb a 0:1g.5gb+me a"},
 		{answer.NodeMap{Cards: []answer.CardMap{lost, whole}, Owners: []answer.Owner{own("a", "A", answer.Amounts{"nvidia.com/gpu": 1})}}, "1:whole a"},
 		{answer.NodeMap{Cards: []answer.CardMap{shared}, Owners: []answer.Owner{own("a", "A", answer.Amounts{"nvidia.com/gpu.shared": 2})}}, "0:whole a 0:whole a 0:whole free"},
@@ -231,6 +236,17 @@ func TestDeal(t *testing.T) {
 		if got := say(&c.m); got != c.want {
 			t.Errorf("got  %s\nwant %s", got, c.want)
 		}
+	}
+}
+
+// What only quotas count is not told as free.
+func TestAmounts(t *testing.T) {
+	if got := amounts(answer.Amounts{cards: 2000, "nvidia.com/gpu": 1, "nvidia.com/mig-1g.5gb": 0}); got != "1\u00a0×\u00a0gpu" {
+		t.Errorf("it is %q", got)
+	}
+	_, body := open(t, serve(fleetAt(t, afternoon), nil), "/ui/")
+	if !strings.Contains(body, "whose labels or claims differ") || strings.Count(body, ">gpu</th>") != 1 {
+		t.Errorf("the overview says %s", body)
 	}
 }
 
@@ -255,5 +271,34 @@ func TestDrawCard(t *testing.T) {
 		if n := strings.Count(text, "<rect"); n != strings.Count(text, "<title>") {
 			t.Errorf("%d parts with %d titles: %s", n, strings.Count(text, "<title>"), text)
 		}
+	}
+}
+
+// Shares are kept by queue and resource, for as many samples as fit, in their order.
+func TestShares(t *testing.T) {
+	s, begin := &Shares{}, time.Unix(1000, 0)
+	q := func(resource string, share float64) []answer.QueueState {
+		return []answer.QueueState{{Name: "A", Resource: resource, Share: share, Fair: 50}}
+	}
+	for i := range samplesMost + 10 {
+		at := begin.Add(time.Duration(i) * SampleEvery)
+		s.Add(at, q("gpu", float64(i)))
+		if i > samplesMost {
+			s.Add(at, q("slice", 7))
+		}
+	}
+	s.Add(begin, q("gpu", 99)) // too late to be told
+	gpu, slice := s.of("A", "gpu"), s.of("A", "slice")
+	if len(gpu) != samplesMost || gpu[0].used != 10 || gpu[len(gpu)-1].used != samplesMost+9 || len(slice) != 9 || slice[0].used != 7 {
+		t.Errorf("%d samples from %v, %d of slices", len(gpu), gpu[0], len(slice))
+	}
+	if got := fmt.Sprint(s.Resources()); got != "[gpu slice]" {
+		t.Errorf("sampled are %s", got)
+	}
+	for i := range resourcesMost + 2 {
+		s.Add(begin.Add(24*time.Hour), q(fmt.Sprint("r", i), 1))
+	}
+	if n := len(s.Resources()); n != resourcesMost {
+		t.Errorf("%d resources", n)
 	}
 }

@@ -16,7 +16,7 @@ type overviewPage struct {
 	Running, Waiting int
 	Longest          string
 	Nodes, Out       int
-	Drift            int
+	Drift, Drifting  int // what differs, and on how many nodes
 	Findings         int
 	Devices          []deviceSum
 	Queues           *table
@@ -66,7 +66,9 @@ func (d *overviewPage) devices(nodes []answer.NodeState) {
 		if n.State != "ready" {
 			d.Out++
 		}
-		d.Drift += len(n.Drift)
+		if d.Drift += len(n.Drift); len(n.Drift) > 0 {
+			d.Drifting++
+		}
 		for k, v := range n.Offer {
 			total[k] += v
 		}
@@ -114,7 +116,11 @@ func (d *overviewPage) gangs(jobs []answer.Job, w *answer.World) {
 			why = rest
 		}
 		t.Rows = append(t.Rows, row{Cells: []cell{
-			{Text: j.Name, Href: jobHref(j.Name)}, {Text: j.Queue, Href: queueHref(j.Queue)}, {Text: j.Needs}, {Text: orDash(j.Reason), Class: "code"}, {Text: why, Class: "clamp"},
+			{Text: j.Name, Href: jobHref(j.Name)},
+			{Text: j.Queue, Href: queueHref(j.Queue)},
+			{Text: j.Needs},
+			{Text: orDash(j.Reason), Class: "code"},
+			{Text: why, Class: "clamp"},
 			{Text: answer.Age(w.Now().Sub(j.Queued))},
 		}})
 	}
@@ -135,6 +141,9 @@ func (d *overviewPage) attention(w *answer.World, nodes []answer.NodeState) {
 		if n.State != "ready" {
 			d.Looks = append(d.Looks, look{What: n.Name, Text: n.State, Href: mapHref(n.Name), Bad: n.State != "cordoned"})
 		}
+	}
+	if d.Drift > 0 {
+		d.Looks = append(d.Looks, look{What: plural(d.Drifting, "node", "nodes"), Text: "whose labels or claims differ from their cards", Href: "drift"})
 	}
 	slices.SortStableFunc(d.Looks, func(a, b look) int {
 		switch {

@@ -16,7 +16,7 @@ import (
 // Pages load nothing from elsewhere, and nothing in them is inline: then the policy
 // that they send breaks none of them.
 func TestNothingInline(t *testing.T) {
-	h := serve(fleetAt(t, afternoon), history(t, afternoon))
+	h := serve(fleetAt(t, afternoon), history(t))
 	inline := regexp.MustCompile(`(?i)\sstyle=|<style|\son[a-z]+=|javascript:|<script>|(src|href)="(https?:)?//|href="/|action="/|src="/`)
 	for _, p := range everyPage {
 		res, body := open(t, h, p)
@@ -84,7 +84,7 @@ func TestNamesAreText(t *testing.T) {
 
 // Only what changed is sent again.
 func TestPartsHaveTags(t *testing.T) {
-	h := serve(fleetAt(t, afternoon), history(t, afternoon))
+	h := serve(fleetAt(t, afternoon), history(t))
 	for _, p := range everyPage {
 		whole, page := open(t, h, p)
 		part, body := open(t, h, p, partHeader, "main")
@@ -123,7 +123,7 @@ func TestFilterAndSort(t *testing.T) {
 		{"/ui/jobs?queue=batch&sort=-name", "batch/oversized batch/index"},
 		{"/ui/jobs?queue=speech&sort=age", "speech/align speech/tts speech/whisper"},
 		{"/ui/jobs?q=nobody", ""},
-		{"/ui/queues?sort=-share&q=a", "research language platform batch"},
+		{"/ui/queues?resource=nvidia.com%2Fgpu&sort=-share&q=a", "research language platform batch"},
 		{"/ui/map?q=mig", "m-0 m-1 m-2"},
 		{"/ui/map?only=out", "h-4 h-5"},
 		{"/ui/map?only=drift", "h-3 h-4"},

@@ -57,7 +57,7 @@ func resources(nodes []answer.NodeState) []string {
 	var out []string
 	for _, n := range nodes {
 		for name := range n.Offer {
-			if !seen[name] {
+			if !seen[name] && name != cards {
 				seen[name] = true
 				out = append(out, name)
 			}
@@ -68,7 +68,7 @@ func resources(nodes []answer.NodeState) []string {
 	return out
 }
 
-func number(v float64, text, class string) cell { return cell{Text: text, N: v, Class: class} }
+func number(v float64, text string) cell { return cell{Text: text, N: v} }
 
 func count(n int) cell {
 	if n == 0 {
@@ -79,10 +79,17 @@ func count(n int) cell {
 
 func (h *Handler) queueTable(list []answer.QueueState) *table {
 	t := &table{ID: "queues", Caption: "Queues, parents before children", Empty: "There is no such queue.", Columns: []column{
-		{Key: "name", Name: "Queue"}, {Key: "weight", Name: "Weight", Number: true, Class: "p2"}, {Key: "nominal", Name: "Owns", Number: true, Class: "p2"},
-		{Key: "used", Name: "Uses", Number: true}, {Key: "borrowed", Name: "Borrows", Number: true, Class: "p3"}, {Key: "share", Name: "Share", Number: true, Left: true},
-		{Key: "fair", Name: "Fair", Number: true}, {Name: "Over time", Class: "p2"}, {Key: "running", Name: "Running", Number: true, Class: "p3"},
-		{Key: "pending", Name: "Waiting", Number: true}, {Key: "oldest", Name: "Longest wait", Class: "p2 last"},
+		{Key: "name", Name: "Queue"},
+		{Key: "weight", Name: "Weight", Number: true, Class: "p2"},
+		{Key: "nominal", Name: "Owns", Number: true, Class: "p2"},
+		{Key: "used", Name: "Uses", Number: true},
+		{Key: "borrowed", Name: "Borrows", Number: true, Class: "p3"},
+		{Key: "share", Name: "Share", Number: true, Left: true},
+		{Key: "fair", Name: "Fair", Number: true},
+		{Name: "Over time", Class: "p2"},
+		{Key: "running", Name: "Running", Number: true, Class: "p3"},
+		{Key: "pending", Name: "Waiting", Number: true},
+		{Key: "oldest", Name: "Longest wait", Class: "p2 last"},
 	}}
 	for _, q := range list {
 		name := cell{Text: q.Name, Href: queueHref(q.Name)}
@@ -96,12 +103,15 @@ func (h *Handler) queueTable(list []answer.QueueState) *table {
 			if v == 0 {
 				return cell{Text: "–"}
 			}
-			return number(float64(v), admission.Quantity(q.Resource, v), "")
+			return number(float64(v), admission.Quantity(q.Resource, v))
 		}
 		t.Rows = append(t.Rows, row{Depth: q.Depth, Cells: []cell{
-			name, number(q.Weight, fmt.Sprint(q.Weight), ""), quantity(q.Nominal), quantity(q.Used), quantity(q.Borrowed),
-			{Text: percent(q.Share), N: q.Share, Art: bar(q.Share, q.Fair)}, number(q.Fair, percent(q.Fair), ""),
-			{Art: spark(h.shares.of(q.Name, q.Resource))}, count(q.Running), count(q.Pending), {Text: orDash(q.Oldest)},
+			name, number(q.Weight, fmt.Sprint(q.Weight)), quantity(q.Nominal), quantity(q.Used), quantity(q.Borrowed),
+			{Text: percent(q.Share), N: q.Share, Art: bar(q.Share, q.Fair)},
+			number(q.Fair, percent(q.Fair)),
+			{Art: spark(h.shares.of(q.Name, q.Resource))},
+			count(q.Running), count(q.Pending),
+			{Text: orDash(q.Oldest)},
 		}})
 	}
 	return t
@@ -150,8 +160,14 @@ func (h *Handler) queue(w *answer.World, r *http.Request) (*view, error) {
 // orderTable is what waits, in the order in which it is tried.
 func orderTable(w *answer.World, turns []answer.Turn) *table {
 	t := &table{ID: "order", Caption: "What waits, in the order in which it is tried", Empty: "Nothing waits here.", Columns: []column{
-		{Key: "position", Name: "Place", Number: true}, {Key: "job", Name: "Gang"}, {Key: "priority", Name: "Priority", Number: true, Class: "p2"}, {Key: "needs", Name: "Needs", Class: "p2"},
-		{Key: "waited", Name: "Waited", Class: "p2"}, {Key: "reason", Name: "Waits for"}, {Name: "Blocked by", Class: "p3"}, {Name: "Room kept on", Class: "p3 last"},
+		{Key: "position", Name: "Place", Number: true},
+		{Key: "job", Name: "Gang"},
+		{Key: "priority", Name: "Priority", Number: true, Class: "p2"},
+		{Key: "needs", Name: "Needs", Class: "p2"},
+		{Key: "waited", Name: "Waited", Class: "p2"},
+		{Key: "reason", Name: "Waits for"},
+		{Name: "Blocked by", Class: "p3"},
+		{Name: "Room kept on", Class: "p3 last"},
 	}}
 	for _, x := range turns {
 		kept := x.Reserved
@@ -164,8 +180,14 @@ func orderTable(w *answer.World, turns []answer.Turn) *table {
 			kept += " as it is freed"
 		}
 		t.Rows = append(t.Rows, row{Cells: []cell{
-			number(float64(x.Position), strconv.Itoa(x.Position), ""), {Text: x.Job, Href: jobHref(x.Job)}, number(float64(x.Priority), strconv.FormatInt(x.Priority, 10), ""),
-			{Text: x.Needs}, {Text: x.Waited}, {Text: orDash(x.Reason), Class: "code"}, {Text: orDash(some(x.BlockedBy))}, {Text: kept},
+			number(float64(x.Position), strconv.Itoa(x.Position)),
+			{Text: x.Job, Href: jobHref(x.Job)},
+			number(float64(x.Priority), strconv.FormatInt(x.Priority, 10)),
+			{Text: x.Needs},
+			{Text: x.Waited},
+			{Text: orDash(x.Reason), Class: "code"},
+			{Text: orDash(some(x.BlockedBy))},
+			{Text: kept},
 		}})
 	}
 	return t

@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -14,43 +15,62 @@ const SampleEvery = 15 * time.Second
 const (
 	samplesMost = 960   // four hours of samples
 	queuesMost  = 2_000 // of one sample; those that come first in the tree
+	// resourcesMost bounds the resources that are sampled.
+	resourcesMost = 4
 )
 
 // Shares remembers what queues used and what was fair, for a few hours, in memory: who
 // leads next begins anew.
 type Shares struct {
-	mu      sync.Mutex
-	samples []sample
+	mu        sync.Mutex
+	samples   []sample
+	resources []string
 }
 
 type sample struct {
-	at       time.Time
-	resource string
-	of       map[string]point
+	at time.Time
+	of map[counted]point
 }
+
+// counted is a queue, and the resource that is counted of it.
+type counted struct{ queue, resource string }
 
 // point is parts of the whole cluster, in percent.
 type point struct{ used, fair float32 }
 
-// Add takes a sample: the queues as of a time.
+// Add takes a sample: the queues as of a time, in one resource. Several of one time
+// are of several resources.
 func (s *Shares) Add(at time.Time, queues []answer.QueueState) {
-	x := sample{at: at, of: map[string]point{}}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := len(s.samples)
+	if n > 0 && at.Before(s.samples[n-1].at) {
+		return // what is later was counted already
+	}
+	if n == 0 || at.After(s.samples[n-1].at) {
+		if n == samplesMost {
+			s.samples = append(s.samples[:0], s.samples[1:]...)
+		}
+		s.samples = append(s.samples, sample{at, map[counted]point{}})
+	}
+	of := s.samples[len(s.samples)-1].of
 	for i, q := range queues {
 		if i == queuesMost {
 			break
 		}
-		x.resource = q.Resource
-		x.of[q.Name] = point{float32(q.Share), float32(q.Fair)}
+		of[counted{q.Name, q.Resource}] = point{float32(q.Share), float32(q.Fair)}
 	}
+	if len(queues) > 0 && len(s.resources) < resourcesMost && !slices.Contains(s.resources, queues[0].Resource) {
+		s.resources = append(s.resources, queues[0].Resource)
+	}
+}
+
+// Resources are those that were sampled so far. What is scarce changes with the day:
+// whoever samples goes on with what once was, so that lines do not break off.
+func (s *Shares) Resources() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n := len(s.samples); n > 0 && !at.After(s.samples[n-1].at) {
-		return // a copy that was counted already
-	}
-	if len(s.samples) == samplesMost {
-		s.samples = append(s.samples[:0], s.samples[1:]...)
-	}
-	s.samples = append(s.samples, x)
+	return slices.Clone(s.resources)
 }
 
 // moment is one sample of one queue.
@@ -68,7 +88,7 @@ func (s *Shares) of(queue, resource string) []moment {
 	defer s.mu.Unlock()
 	var out []moment
 	for _, x := range s.samples {
-		if p, ok := x.of[queue]; ok && x.resource == resource {
+		if p, ok := x.of[counted{queue, resource}]; ok {
 			out = append(out, moment{x.at, float64(p.used), float64(p.fair)})
 		}
 	}

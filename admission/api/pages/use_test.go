@@ -49,7 +49,7 @@ func newPlayhouse(t *testing.T) *playhouse {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		return f(0, p.world)
-	}, code, history(t, afternoon))
+	}, code, history(t))
 	mux := http.NewServeMux()
 	mux.Handle("/some/prefix/ui/", http.StripPrefix("/some/prefix", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Header.Set(WritesHeader, "yes")

@@ -60,11 +60,15 @@ func plural(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
+// cards is a resource that quotas count and no pod has: what a node has of it is
+// never free or used.
+const cards = "sluice.dev/gpu"
+
 // amounts writes what there is of several resources, the largest slices first.
 func amounts(a answer.Amounts) string {
 	var names []string
 	for n := range a {
-		if a[n] != 0 {
+		if a[n] != 0 && n != cards {
 			names = append(names, n)
 		}
 	}

@@ -42,11 +42,12 @@ func code(err error) int {
 	return http.StatusInternalServerError
 }
 
-// history samples the story every few minutes, as a controller would.
-func history(t testing.TB, until time.Duration) *Shares {
+// history samples the story until the afternoon every few minutes, as a controller
+// would.
+func history(t testing.TB) *Shares {
 	t.Helper()
 	s := &Shares{}
-	for at := time.Minute; at <= until; at += 5 * time.Minute {
+	for at := time.Minute; at <= afternoon; at += 5 * time.Minute {
 		w := fleetAt(t, at)
 		list, err := w.Queues("nvidia.com/gpu")
 		if err != nil {
@@ -76,7 +77,7 @@ var everyPage = []string{
 }
 
 func TestEveryPageOpens(t *testing.T) {
-	h := serve(fleetAt(t, afternoon), history(t, afternoon))
+	h := serve(fleetAt(t, afternoon), history(t))
 	for _, p := range everyPage {
 		res, body := open(t, h, p)
 		if res.StatusCode != http.StatusOK || !strings.Contains(body, "<h1>") || strings.Contains(body, "ZgotmplZ") {
