@@ -214,9 +214,9 @@ func (w *world) runningPod(name, node string, gpus int64, change func(*corev1.Po
 	}
 }
 
-func ownedBy(kind, apiVersion, name, uid string) func(*corev1.Pod) {
+func ownedByJob(name, uid string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
-		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: name, UID: types.UID(uid), Controller: ptr.To(true)}}
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: name, UID: types.UID(uid), Controller: ptr.To(true)}}
 	}
 }
 
@@ -290,11 +290,11 @@ func TestAdoptKueue(t *testing.T) {
 	// A Job without topology, one with unlike roles, one that Kueue placed, and one that
 	// has ended.
 	w.admitted("plain", "uid-plain", map[string][2]int64{"main": {2, 2}}, nil)
-	w.runningPod("plain-0", "node-0", 2, ownedBy("Job", "batch/v1", "plain", "uid-plain"))
-	w.runningPod("plain-1", "node-1", 2, ownedBy("Job", "batch/v1", "plain", "uid-plain"))
+	w.runningPod("plain-0", "node-0", 2, ownedByJob("plain", "uid-plain"))
+	w.runningPod("plain-1", "node-1", 2, ownedByJob("plain", "uid-plain"))
 	w.admitted("roles", "uid-roles", map[string][2]int64{"head": {1, 1}, "worker": {1, 3}}, nil)
-	w.runningPod("roles-head", "node-0", 1, ownedBy("Job", "batch/v1", "roles", "uid-roles"))
-	w.runningPod("roles-worker", "node-0", 3, ownedBy("Job", "batch/v1", "roles", "uid-roles"))
+	w.runningPod("roles-head", "node-0", 1, ownedByJob("roles", "uid-roles"))
+	w.runningPod("roles-worker", "node-0", 3, ownedByJob("roles", "uid-roles"))
 	w.admitted("placed", "uid-placed", map[string][2]int64{"main": {1, 4}}, map[string]int32{"host-of-node-1": 1})
 	w.runningPod("placed-0", "node-1", 4, func(p *corev1.Pod) { p.Annotations[kueue.WorkloadAnnotation] = "placed" })
 	ended := w.admitted("ended", "uid-ended", map[string][2]int64{"main": {1, 8}}, nil)
