@@ -45,9 +45,10 @@ func (r *runner) admit(ctx context.Context, a *admission.Admission, first bool) 
 	if !ok {
 		return 0, notSent("a node of the plan has no label %s", hostname)
 	}
+	need := r.catalog.checksOf(st)
 	wl, err := r.rewrite(ctx, a.Key, a.UID, known.seen, a.Based, fixed{at: a.At}, func(w *kueue.Workload, clk clock.Clock) {
 		workload.SetQuotaReservation(w, st, clk)
-		workload.SyncAdmittedCondition(w, clk.Now())
+		setChecks(w, need, clk)
 	})
 	if err != nil {
 		return 0, err
@@ -126,10 +127,24 @@ func (r *runner) sayAdmitted(wl *kueue.Workload, a *admission.Admission, first b
 		return
 	}
 	waited := a.At.Sub(wl.CreationTimestamp.Time)
-	r.log.Info("workload admitted", "workload", a.Key, "queue", a.Queue, "nodes", nodes)
-	r.recorder.Eventf(wl, corev1.EventTypeNormal, "Admitted", "Admitted by queue %s after %s to %s", a.Queue, waited.Round(time.Second), shortList(nodes))
 	cq := kueue.ClusterQueueReference(a.Queue)
 	metrics.QuotaReservedWorkload(cq, workload.PriorityClassName(wl), waited, nil, nil)
+	if !workload.IsAdmitted(wl) {
+		r.log.Info("workload has its places and waits for its checks", "workload", a.Key, "queue", a.Queue, "nodes", nodes)
+		r.recorder.Eventf(wl, corev1.EventTypeNormal, "QuotaReserved", "Queue %s holds its places on %s after %s, until its admission checks are Ready", a.Queue, shortList(nodes), waited.Round(time.Second))
+		return
+	}
+	r.log.Info("workload admitted", "workload", a.Key, "queue", a.Queue, "nodes", nodes)
+	r.recorder.Eventf(wl, corev1.EventTypeNormal, "Admitted", "Admitted by queue %s after %s to %s", a.Queue, waited.Round(time.Second), shortList(nodes))
+	metrics.AdmittedWorkload(cq, workload.PriorityClassName(wl), waited, nil, nil)
+}
+
+// sayChecked tells of a workload whose checks became Ready.
+func (r *runner) sayChecked(wl *kueue.Workload) {
+	cq := wl.Status.Admission.ClusterQueue
+	waited := r.clock.Since(wl.CreationTimestamp.Time)
+	r.log.Info("workload admitted", "workload", wl.Namespace+"/"+wl.Name, "queue", cq, "checks", len(wl.Status.AdmissionChecks))
+	r.recorder.Eventf(wl, corev1.EventTypeNormal, "Admitted", "Admitted by queue %s after %s; all admission checks are Ready", cq, waited.Round(time.Second))
 	metrics.AdmittedWorkload(cq, workload.PriorityClassName(wl), waited, nil, nil)
 }
 

@@ -14,6 +14,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -157,6 +158,12 @@ func (s *server) install() error {
 	if err != nil || len(files) == 0 {
 		return fmt.Errorf("find CRDs: %d files, %w", len(files), err)
 	}
+	// AdmissionChecks belong to whoever brings them; Kueue's own definition will do.
+	module, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kueue").Output()
+	if err != nil {
+		return fmt.Errorf("find the module of Kueue: %w", err)
+	}
+	files = append(files, filepath.Join(strings.TrimSpace(string(module)), "config", "components", "crd", "bases", "kueue.x-k8s.io_admissionchecks.yaml"))
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -170,7 +177,7 @@ func (s *server) install() error {
 			return fmt.Errorf("%s: %w", file, err)
 		}
 	}
-	lists := []client.ObjectList{&kueue.WorkloadList{}, &kueue.ClusterQueueList{}, &kueue.LocalQueueList{}, &kueue.CohortList{}, &kueue.ResourceFlavorList{}, &volcano.QueueList{}, &v1alpha1.SliceInventoryList{}}
+	lists := []client.ObjectList{&kueue.WorkloadList{}, &kueue.ClusterQueueList{}, &kueue.LocalQueueList{}, &kueue.CohortList{}, &kueue.ResourceFlavorList{}, &kueue.AdmissionCheckList{}, &kueue.WorkloadPriorityClassList{}, &volcano.QueueList{}, &v1alpha1.SliceInventoryList{}}
 	for _, list := range lists {
 		for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
 			fresh, err := client.New(s.config, client.Options{Scheme: scheme()})
@@ -241,6 +248,7 @@ func (w *world) clean() {
 	for _, list := range []client.ObjectList{
 		&kueue.WorkloadList{}, &corev1.PodList{}, &kueue.LocalQueueList{}, &kueue.ClusterQueueList{}, &kueue.CohortList{},
 		&kueue.ResourceFlavorList{}, &volcano.QueueList{}, &corev1.NodeList{}, &corev1.LimitRangeList{},
+		&kueue.AdmissionCheckList{}, &kueue.WorkloadPriorityClassList{}, &nodev1.RuntimeClassList{}, &corev1.ResourceQuotaList{},
 		&v1alpha1.SliceInventoryList{}, &coordinationv1.LeaseList{},
 	} {
 		if err := w.List(ctx, list); err != nil {

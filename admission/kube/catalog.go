@@ -22,6 +22,7 @@ import (
 // the core. Objects in it are never changed.
 type catalog struct {
 	flavors       map[string]*kueue.ResourceFlavor
+	checks        map[string]*kueue.AdmissionCheck
 	cohorts       map[string]*kueue.Cohort
 	clusterQueues map[string]*kueue.ClusterQueue
 	volcanoQueues map[string]*volcano.Queue
@@ -39,7 +40,7 @@ type catalog struct {
 
 func newCatalog() *catalog {
 	return &catalog{
-		flavors: map[string]*kueue.ResourceFlavor{}, cohorts: map[string]*kueue.Cohort{},
+		flavors: map[string]*kueue.ResourceFlavor{}, checks: map[string]*kueue.AdmissionCheck{}, cohorts: map[string]*kueue.Cohort{},
 		clusterQueues: map[string]*kueue.ClusterQueue{}, volcanoQueues: map[string]*volcano.Queue{},
 		localQueues: map[string]*kueue.LocalQueue{}, namespaces: map[string]labels.Set{},
 		told: map[string]*queue.Queue{}, faults: map[object]*fault{},

@@ -105,8 +105,8 @@ func (c *catalog) clusterQueue(space *quota.Space, cq *kueue.ClusterQueue) (*que
 	if err != nil {
 		bad = faultf(reasonInvalid, "spec.resourceGroups: %v", err)
 	}
-	if s := cq.Spec.AdmissionChecksStrategy; s != nil && len(s.AdmissionChecks) > 0 {
-		bad = faultf(kueue.ClusterQueueActiveReasonAdmissionCheckInactive, "admission checks are not supported: %s", s.AdmissionChecks[0].Name)
+	if wrong := c.checksFault(cq); wrong != nil {
+		bad = wrong
 	}
 	flavors, missing := c.combine(space, cq.Spec.ResourceGroups)
 	if missing != nil {

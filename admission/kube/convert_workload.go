@@ -40,7 +40,7 @@ func (r *reader) workload(adjusted *kueue.Workload) (seen admission.WorkloadSeen
 		Priority: int64(priorityOf(wl)),
 		Queued:   queuedAt(wl),
 		Limit:    limitOf(wl),
-		MaxRun:   limitOf(wl),
+		MaxRun:   maxRunOf(wl),
 		Pinned:   wl.Labels[PreemptibleAnnotation] == "false" || wl.Annotations[PreemptibleAnnotation] == "false",
 		Held:     !workload.IsActive(wl),
 		Invalid:  to.invalid,
@@ -98,6 +98,20 @@ func limitOf(wl *kueue.Workload) time.Duration {
 		seconds -= *past
 	}
 	return time.Duration(max(1, seconds)) * time.Second
+}
+
+// maxRunOf is how long after its reservation it is taken back for good; 0 is never. The
+// time in which it waited for its admission checks does not count, since it did not run.
+func maxRunOf(wl *kueue.Workload) time.Duration {
+	limit := limitOf(wl)
+	if limit == 0 || !workload.HasQuotaReservation(wl) {
+		return limit
+	}
+	c := apimeta.FindStatusCondition(wl.Status.Conditions, kueue.WorkloadAdmitted)
+	if c == nil || c.Status != metav1.ConditionTrue {
+		return 0
+	}
+	return limit + max(0, c.LastTransitionTime.Sub(reservedAt(wl)))
 }
 
 func triedAfter(wl *kueue.Workload) time.Time {

@@ -40,6 +40,10 @@
 // counted on their nodes; a selector has one while it chooses pods of somebody else
 // than the one gang that minds them. See groups.
 //
+// A queue that names AdmissionChecks admits in two steps: places and charge with
+// QuotaReserved, and Admitted, on which jobs start, when the controllers of all checks
+// that apply have said Ready. See checks.
+//
 // A ClusterQueue bounds only the resources that it lists; of others its workloads may
 // use what the nodes have. Kueue's quota is counted by flavor and resource, in dimensions called
 // FLAVOR:RESOURCE; Volcano's in the resources of the pods. Queues of the two

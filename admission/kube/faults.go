@@ -138,6 +138,10 @@ func kindName(k kind) string {
 		return "LocalQueue"
 	case namespaceKind:
 		return "Namespace"
+	case classKind:
+		return "WorkloadPriorityClass"
+	case checkKind:
+		return "AdmissionCheck"
 	case limitRangeKind:
 		return "LimitRange"
 	case inventoryKind:

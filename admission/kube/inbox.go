@@ -14,6 +14,8 @@ type kind int
 
 const (
 	flavorKind kind = iota
+	checkKind
+	classKind
 	cohortKind
 	clusterQueueKind
 	volcanoQueueKind

@@ -80,6 +80,11 @@ func (r *runner) sawDeclared(n news, anew map[string]bool) {
 	switch n.kind {
 	case flavorKind:
 		keep(c.flavors, n.name, as[*kueue.ResourceFlavor](n.now))
+	case classKind:
+		r.sawClass(n.name, as[*kueue.WorkloadPriorityClass](n.now))
+		return
+	case checkKind:
+		keep(c.checks, n.name, as[*kueue.AdmissionCheck](n.now))
 	case cohortKind:
 		keep(c.cohorts, n.name, as[*kueue.Cohort](n.now))
 	case clusterQueueKind:
@@ -165,6 +170,7 @@ func (r *runner) refreshQueues(anew map[string]bool) {
 		if a := known.seen.Status.Admission; a != nil && changed[string(a.ClusterQueue)] {
 			anew[key] = true
 		}
+		r.heedChecks(key, known.seen)
 	}
 }
 
@@ -256,6 +262,7 @@ func (r *runner) sawWorkload(ctx context.Context, key string, wl *kueue.Workload
 		}
 		r.ending[key] = true
 	}
+	r.heedChecks(key, wl)
 	seen.Fresh = fresh
 	known.told = true
 	r.loop.Observe(seen)

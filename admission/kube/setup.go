@@ -110,6 +110,8 @@ type watched struct {
 func kinds() []watched {
 	return []watched{
 		{kind: flavorKind, example: &kueue.ResourceFlavor{}},
+		{kind: classKind, example: &kueue.WorkloadPriorityClass{}, optional: true},
+		{kind: checkKind, example: &kueue.AdmissionCheck{}, optional: true},
 		{kind: cohortKind, example: &kueue.Cohort{}, optional: true},
 		{kind: clusterQueueKind, example: &kueue.ClusterQueue{}},
 		{kind: volcanoQueueKind, example: &volcano.Queue{}, optional: true},

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -143,7 +144,7 @@ func (r *runner) reportClusterQueue(cq *kueue.ClusterQueue, t *tally, problem st
 	s.PendingWorkloads, s.ReservingWorkloads, s.AdmittedWorkloads = t.pending, t.reserving, t.admitted
 	s.FlavorsUsage = r.clusterQueueUsage(cq)
 	s.FlavorsReservation = s.FlavorsUsage
-	active := r.clusterQueueActive(cq, problem)
+	active := r.clusterQueueActive(cq, t, problem)
 	active.ObservedGeneration = cq.Generation
 	apimeta.SetStatusCondition(&s.Conditions, active)
 	r.measureClusterQueue(cq, t, active.Status == metav1.ConditionTrue)
@@ -157,12 +158,12 @@ func (r *runner) reportClusterQueue(cq *kueue.ClusterQueue, t *tally, problem st
 	})
 }
 
-func (r *runner) clusterQueueActive(cq *kueue.ClusterQueue, problem string) metav1.Condition {
+func (r *runner) clusterQueueActive(cq *kueue.ClusterQueue, t *tally, problem string) metav1.Condition {
 	c := metav1.Condition{Type: kueue.ClusterQueueActive, Status: metav1.ConditionFalse}
 	bad := r.catalog.faults[object{clusterQueueKind, "", cq.Name}]
 	switch {
 	case cq.DeletionTimestamp != nil:
-		c.Reason, c.Message = kueue.ClusterQueueActiveReasonTerminating, "Can't admit new workloads; it is being deleted"
+		c.Reason, c.Message = kueue.ClusterQueueActiveReasonTerminating, fmt.Sprintf("Can't admit new workloads; it is being deleted: %d running, %d pending", t.reserving, t.pending)
 	case bad != nil:
 		c.Reason, c.Message = bad.reason, "Can't admit new workloads: "+bad.message
 	case problem != "":

@@ -20,7 +20,8 @@ type view struct {
 	podUIDs   map[string]types.UID // by namespace/name
 	nodes     map[string]*knownNode
 	agents    *agents
-	offered   int // plain dimensions of which anywhere was told
+	classes   map[string]int32 // the values of WorkloadPriorityClasses
+	offered   int              // plain dimensions of which anywhere was told
 
 	// Indexes, by key of the Workload.
 	byLocalQueue map[string]map[string]bool         // by namespace/name of the LocalQueue
@@ -55,6 +56,7 @@ func newView() view {
 	return view{
 		catalog: newCatalog(), hosts: newHosts(),
 		workloads: map[string]*knownWorkload{}, pods: map[types.UID]*knownPod{}, podUIDs: map[string]types.UID{}, nodes: map[string]*knownNode{},
+		classes:      map[string]int32{},
 		agents:       newAgents(),
 		byLocalQueue: map[string]map[string]bool{}, podsOf: map[string]map[types.UID]*knownPod{},
 		unresolved: map[string]bool{}, ending: map[string]bool{}, loose: map[string]bool{}, routes: map[string]resolution{},
