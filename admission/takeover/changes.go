@@ -104,8 +104,6 @@ var parts = map[string][]string{
 	"Workload spec.podSets.template": {
 		"spec.podSets.template.spec.nodeName",
 		"spec.podSets.template.spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution",
-		"spec.podSets.template.spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution",
-		"spec.podSets.template.spec.topologySpreadConstraints.whenUnsatisfiable",
 	},
 }
 
@@ -115,33 +113,7 @@ func concerned(object map[string]any, row, field string) bool {
 	if !limited {
 		return notice.Has(object, field)
 	}
-	return slices.ContainsFunc(few, func(part string) bool {
-		if strings.HasSuffix(part, ".whenUnsatisfiable") {
-			return slices.Contains(texts(object, strings.Split(part, ".")), "DoNotSchedule")
-		}
-		return notice.Has(object, part)
-	})
-}
-
-// texts are the strings at the path, in any element of a list.
-func texts(value any, path []string) []string {
-	switch v := value.(type) {
-	case []any:
-		var all []string
-		for _, element := range v {
-			all = append(all, texts(element, path)...)
-		}
-		return all
-	case map[string]any:
-		if len(path) > 0 {
-			return texts(v[path[0]], path[1:])
-		}
-	case string:
-		if len(path) == 0 {
-			return []string{v}
-		}
-	}
-	return nil
+	return slices.ContainsFunc(few, func(part string) bool { return notice.Has(object, part) })
 }
 
 // Text is what becomes of the field, for people.

@@ -47,19 +47,19 @@ func clusterQueue(name string) *kueue.ClusterQueue {
 }
 
 func TestImportSaysWhatChanges(t *testing.T) {
-	spread := func(name string, when corev1.UnsatisfiableConstraintAction) *kueue.Workload {
+	onNode := func(name, node string) *kueue.Workload {
 		wl := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: name}, Spec: kueue.WorkloadSpec{PodSets: []kueue.PodSet{{Name: "main", Count: 1}}}}
-		wl.Spec.PodSets[0].Template.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{WhenUnsatisfiable: when}}
+		wl.Spec.PodSets[0].Template.Spec.NodeName = node
 		return wl
 	}
-	ended := spread("ended", corev1.DoNotSchedule)
+	ended := onNode("ended", "n")
 	ended.Status.Conditions = []metav1.Condition{{Type: kueue.WorkloadFinished, Status: metav1.ConditionTrue}}
 	out, notes, err := importFrom(t, takeover.Kueue, true,
 		clusterQueue("a"), clusterQueue("b"), clusterQueue("c"), clusterQueue("d"),
-		spread("hard", corev1.DoNotSchedule), spread("soft", corev1.ScheduleAnyway), ended)
+		onNode("hard", "n"), onNode("soft", ""), ended)
 	want := `KIND          FIELD                                      OBJECTS           IN SLUICE
 ClusterQueue  spec.preemption.borrowWithinCohort.policy  a,b,c and 1 more  ignored: Has no effect.
-Workload      spec.podSets.template                      ml/hard           differs: Required pod affinity`
+Workload      spec.podSets.template                      ml/hard           differs: `
 	if !errors.Is(err, exitError(exitInvalid)) || !strings.HasPrefix(out, want) || strings.Count(out, "\n") != 3 {
 		t.Errorf("%v\n%s\nwant\n%s", err, out, want)
 	}
