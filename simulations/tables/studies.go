@@ -30,7 +30,7 @@ func (s Scope) FGD(store *Store) (Table, error) {
 		Title: "A1. FGD: GPUs allocated when 130 % of them have arrived",
 		Notes: []string{
 			"Weng et al., USENIX ATC 2023: 1,213 nodes with 6,212 GPUs of seven models, 17 workloads, seeds 42 to 51. Policies are scores of the engine's placement (`gang.Preference`). " +
-				"Percent of all GPUs, mean of the seeds; in brackets how many of all published values (allocation, fragments of all GPUs and of the idle ones at 0 to 130 % of arrival, each seed) are equal to the last digit. Random draws within its scoring, so its mean may be off by half a point.",
+				"Percent of all GPUs, mean of the seeds; in brackets how many of all published values, at 0 to 130 % of arrival, are equal to the last digit: of what is allocated, and of what is fragmented (of all GPUs and of the idle ones). Random draws within its scoring, so the mean of all seeds may be off by half a point. Where fragments alone differ, it is in their last digits: the order in which they are summed up over nodes is not known.",
 		},
 	}
 	seeds := Seeds
@@ -114,7 +114,8 @@ func (s Scope) packings(store *Store, policies []string, seeds []int64) (sums ma
 type fgdSum struct {
 	runs           int
 	got, want      float64 // allocated at the end
-	values, differ int
+	values, differ int     // of what is allocated
+	parts, off     int     // of what is fragmented
 	seconds        float64
 }
 
@@ -126,14 +127,20 @@ func (f *fgdSum) add(r *Packing, w Packing) {
 		return
 	}
 	f.want += w.Allocated[len(w.Allocated)-1]
-	for _, pair := range [][2][]float64{{r.Allocated, w.Allocated}, {r.Fragmented, w.Fragmented}, {r.OfIdle, w.OfIdle}} {
-		for i, x := range pair[1] {
-			f.values++
-			if i >= len(pair[0]) || pair[0][i] != x {
-				f.differ++
-			}
+	f.values, f.differ = f.values+len(w.Allocated), f.differ+differing(r.Allocated, w.Allocated)
+	f.parts += len(w.Fragmented) + len(w.OfIdle)
+	f.off += differing(r.Fragmented, w.Fragmented) + differing(r.OfIdle, w.OfIdle)
+}
+
+// differing is how many of the wanted values are not among those got.
+func differing(got, want []float64) int {
+	n := 0
+	for i, x := range want {
+		if i >= len(got) || got[i] != x {
+			n++
 		}
 	}
+	return n
 }
 
 func (f *fgdSum) cell(workload, policy string) Cell {
@@ -146,8 +153,8 @@ func (f *fgdSum) cell(workload, policy string) Cell {
 		c.Tolerance = .5
 		return c
 	}
-	c.What += fmt.Sprintf(" (%d of %d)", f.values-f.differ, f.values)
-	if f.differ > 0 {
+	c.What += fmt.Sprintf(" (%d of %d; %d of %d)", f.values-f.differ, f.values, f.parts-f.off, f.parts)
+	if f.differ+f.off > 0 {
 		c.Tolerance = -1 // not equal, though the mean may be
 	}
 	return c
