@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
@@ -45,6 +46,32 @@ func TestMistakesHaveLines(t *testing.T) {
 	}
 	if refused*2 < made {
 		t.Errorf("%d of %d mistakes were found: these are no mistakes", refused, made)
+	}
+}
+
+// TestNoYAMLHasALine: what is no YAML at all is told with its line too.
+func TestNoYAMLHasALine(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                                     "f.yaml:1: the file is empty",
+		"# nothing\n":                          "f.yaml:1: the file is empty",
+		"null\n":                               "f.yaml:1: the file is empty",
+		"name: a\nqueues: *none\n":             "f.yaml:2: not YAML: unknown anchor",
+		"name: a\nqueues:\n- {name: \x01}\n":   "f.yaml:3: not YAML: control characters",
+		"name: a\nqueues:\n- {name: \xff}\n":   "f.yaml:3: not YAML: ",
+		"name: a\nqueues:\n- {name: a\nfoo: b": "f.yaml:",
+		"name: 'a\n":                           "f.yaml:",
+		"a\n---\nb\n":                          "f.yaml:",
+		"- a\n":                                "f.yaml:1: want a scenario, got a list",
+	} {
+		_, err := Parse("f.yaml", []byte(text))
+		if err == nil {
+			t.Errorf("%q is read", text)
+			continue
+		}
+		withLines(t, "f.yaml", []byte(text), err)
+		if !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -119,9 +120,9 @@ func (p *parser) tree(data []byte) *yaml.Node {
 	var document yaml.Node
 	if err := decoder.Decode(&document); err != nil {
 		if errors.Is(err, io.EOF) {
-			p.failf(0, "the file is empty")
+			p.failf(1, "the file is empty")
 		} else {
-			p.notYAML(err)
+			p.notYAML(data, err)
 		}
 		return nil
 	}
@@ -130,7 +131,7 @@ func (p *parser) tree(data []byte) *yaml.Node {
 	case err == nil:
 		p.failf(second.Line, "a second document: a file holds one scenario")
 	case !errors.Is(err, io.EOF):
-		p.notYAML(err)
+		p.notYAML(data, err)
 		return nil
 	}
 	root := document.Content[0]
@@ -138,7 +139,7 @@ func (p *parser) tree(data []byte) *yaml.Node {
 		return nil
 	}
 	if isNull(root) {
-		p.failf(0, "the file is empty")
+		p.failf(1, "the file is empty")
 		return nil
 	}
 	return root
@@ -146,12 +147,24 @@ func (p *parser) tree(data []byte) *yaml.Node {
 
 var yamlLine = regexp.MustCompile(`^yaml: line (\d+): `)
 
-// notYAML reports a syntax error, at its line if the YAML reader tells one.
-func (p *parser) notYAML(err error) {
+var unknownAnchor = regexp.MustCompile(`unknown anchor '(.*)' referenced`)
+
+// notYAML reports a syntax error, at its line. Where the YAML reader tells none it
+// is looked for, and in doubt the first.
+func (p *parser) notYAML(data []byte, err error) {
 	text, line := err.Error(), 0
 	if m := yamlLine.FindStringSubmatch(text); m != nil {
 		line, _ = strconv.Atoi(m[1])
 		text = text[len(m[0]):]
+	}
+	if line == 0 {
+		at := bytes.IndexFunc(data, func(r rune) bool {
+			return r == utf8.RuneError || r < ' ' && r != '\n' && r != '\r' && r != '\t' || r == 0x7f
+		})
+		if m := unknownAnchor.FindStringSubmatch(text); m != nil {
+			at = bytes.Index(data, []byte("*"+m[1]))
+		}
+		line = 1 + bytes.Count(data[:max(at, 0)], []byte("\n"))
 	}
 	p.failf(line, "not YAML: %s", strings.TrimPrefix(text, "yaml: "))
 }
