@@ -21,6 +21,7 @@ type overviewPage struct {
 	Devices          []deviceSum
 	Queues           *table
 	MoreQueues       int
+	Counted          string // of queues
 	Waits            *table
 	MoreWaits        int
 	Looks            []look
@@ -50,6 +51,9 @@ func (h *Handler) overview(w *answer.World, _ *http.Request) (*view, error) {
 		return nil, err
 	}
 	d.Queues = h.queueTable(list)
+	if len(list) > 0 {
+		d.Counted = list[0].Resource
+	}
 	if n := len(d.Queues.Rows); n > overviewShown {
 		d.MoreQueues = n - overviewShown
 		d.Queues.Rows = d.Queues.Rows[:overviewShown]
