@@ -5,6 +5,7 @@
 //	GET  /v1/queues?resource=      GET  /v1/nodes     GET  /v1/priority/{namespace}/{job}
 //	GET  /v1/order/{queue}         GET  /v1/map       GET  /v1/drift
 //	GET  /v1/lint                  GET  /v1/check
+//	GET  /v1/history/{namespace}/{job, or with - a queue}?limit=
 //	POST /v1/plan (a workload of a snapshot)          POST /v1/what-if (an edit of a queue)
 //	GET  /ui/...                   the same as pages, see package pages
 //

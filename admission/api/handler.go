@@ -31,11 +31,12 @@ const worldsMost = 16
 
 // Handler answers questions over HTTP.
 type Handler struct {
-	source Source
-	access Access
-	now    func() time.Time
-	mux    *http.ServeMux
-	shares *pages.Shares
+	source  Source
+	access  Access
+	now     func() time.Time
+	mux     *http.ServeMux
+	shares  *pages.Shares
+	records Records
 
 	mu     sync.Mutex
 	at     time.Time         // of the copy that worlds are of
@@ -75,6 +76,7 @@ func (h *Handler) routes() {
 	h.get("/v1/lint", "FindingList", func(w *answer.World, _ *http.Request) (any, error) { return w.Lint(), nil })
 	h.get("/v1/check", "ViolationList", func(w *answer.World, _ *http.Request) (any, error) { return append([]string{}, w.Check()...), nil })
 	h.get("/v1/order/{queue}", "TurnList", func(w *answer.World, r *http.Request) (any, error) { return w.Order(r.PathValue("queue")) })
+	h.mux.HandleFunc("GET /v1/history/{namespace}/{name}", h.history)
 	h.get("/v1/why/{namespace}/{job}", "Why", func(w *answer.World, r *http.Request) (any, error) {
 		key, err := w.Find(namespaceOf(r), r.PathValue("job"))
 		if err != nil {
@@ -297,7 +299,7 @@ func codeOf(err error) int {
 		return http.StatusBadRequest
 	case errors.Is(err, ErrUnknown), errors.Is(err, errNoToken):
 		return http.StatusUnauthorized
-	case errors.Is(err, errNoCopy):
+	case errors.Is(err, errNoCopy), errors.Is(err, ErrNoRecords):
 		return http.StatusServiceUnavailable
 	default:
 		return http.StatusInternalServerError

@@ -2,10 +2,12 @@ package main
 
 import (
 	"fmt"
+	"sync/atomic"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"sluice.dev/sluice/admission"
+	"sluice.dev/sluice/admission/api"
 	"sluice.dev/sluice/admission/journal"
 	"sluice.dev/sluice/admission/kube"
 	"sluice.dev/sluice/cmd/sluice-controller/config"
@@ -14,7 +16,7 @@ import (
 // setupAdmission adds the deciding half: admission/kube, its loop and the
 // journal. It is called after jobs.Setup, whose indexes it uses, and before the
 // manager starts.
-func setupAdmission(mgr ctrl.Manager, settings config.Configuration, copies kube.Copies) error {
+func setupAdmission(mgr ctrl.Manager, settings config.Configuration, copies kube.Copies, book *openBook) error {
 	return kube.Setup(mgr, kube.Options{
 		Copies:      copies,
 		Config:      policy(settings.Policy),
@@ -22,7 +24,7 @@ func setupAdmission(mgr ctrl.Manager, settings config.Configuration, copies kube
 		UserKey:     settings.Policy.UserKey,
 		PodGroups:   settings.Integrations.Volcano,
 		Labels:      labelPolicies(settings.LabelPolicies),
-		OpenJournal: func() (kube.Journal, error) { return openJournal(settings.Journal.Path) },
+		OpenJournal: func() (kube.Journal, error) { return book.open(settings.Journal.Path) },
 	})
 }
 
@@ -34,7 +36,21 @@ func labelPolicies(list []config.LabelPolicy) []kube.LabelPolicy {
 	return out
 }
 
-func openJournal(path string) (kube.Journal, error) {
+// openBook is the journal while this replica leads, for those who ask for history.
+type openBook struct {
+	journal atomic.Pointer[journal.Journal]
+}
+
+// history reads what was decided about a workload or a queue.
+func (b *openBook) history(workload, queue string, limit int) ([]admission.Decision, error) {
+	j := b.journal.Load()
+	if j == nil {
+		return nil, api.ErrNoRecords
+	}
+	return j.History(journal.Filter{Workload: workload, Queue: queue}, limit)
+}
+
+func (b *openBook) open(path string) (kube.Journal, error) {
 	j, err := journal.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
@@ -42,6 +58,7 @@ func openJournal(path string) (kube.Journal, error) {
 	if notice := j.Notice(); notice != "" {
 		ctrl.Log.Info("journal opened", "path", path, "reason", notice)
 	}
+	b.journal.Store(j)
 	return j, nil
 }
 

@@ -17,7 +17,7 @@ import (
 
 // setupAPI adds the server that answers questions, and returns what the loop gives
 // copies of its state to; nil if nothing is served.
-func setupAPI(mgr ctrl.Manager, settings config.Configuration) (kube.Copies, error) {
+func setupAPI(mgr ctrl.Manager, settings config.Configuration, records api.Records) (kube.Copies, error) {
 	address := settings.API.BindAddress
 	if address == "0" {
 		return nil, nil
@@ -29,7 +29,9 @@ func setupAPI(mgr ctrl.Manager, settings config.Configuration) (kube.Copies, err
 		return nil, err
 	}
 	desk := api.NewDesk(time.Now)
-	return desk, mgr.Add(&apiServer{address: address, namespace: settings.Namespace, handler: api.New(desk, api.Reviews(mgr.GetClient(), time.Now), time.Now)})
+	handler := api.New(desk, api.Reviews(mgr.GetClient(), time.Now), time.Now)
+	handler.Remember(records)
+	return desk, mgr.Add(&apiServer{address: address, namespace: settings.Namespace, handler: handler})
 }
 
 // apiServer answers on every replica; only the one that leads has a state to

@@ -145,11 +145,12 @@ func setup(ctx context.Context, mgr ctrl.Manager, settings config.Configuration)
 	if err := notice.Watch(mgr, settings.Integrations.Volcano); err != nil {
 		return err
 	}
-	copies, err := setupAPI(mgr, settings)
+	book := &openBook{}
+	copies, err := setupAPI(mgr, settings, book.history)
 	if err != nil {
 		return fmt.Errorf("set up answers: %w", err)
 	}
-	if err := setupAdmission(mgr, settings, copies); err != nil {
+	if err := setupAdmission(mgr, settings, copies, book); err != nil {
 		return fmt.Errorf("set up admission: %w", err)
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {

@@ -17,7 +17,7 @@ import (
 func (a *ask) commands() []*cobra.Command {
 	return []*cobra.Command{
 		a.jobs(), a.queues(), a.nodes(), a.why(), a.order(), a.priority(), a.plan(), a.whatIf(),
-		a.cards(), a.drift(), a.lint(), a.checkState(), a.takeSnapshot(),
+		a.cards(), a.drift(), a.lint(), a.checkState(), a.takeSnapshot(), a.history(),
 	}
 }
 
