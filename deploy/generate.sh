@@ -30,7 +30,7 @@ $controller_gen crd:generateEmbeddedObjectMeta=true,maxDescLen=0 paths=$kueue ou
 $controller_gen crd paths=$own output:crd:dir="$work/crd"
 $controller_gen object paths=$own output:object:dir="$work/own"
 
-for kind in clusterqueues cohorts localqueues resourceflavors topologies workloadpriorityclasses; do
+for kind in admissionchecks clusterqueues cohorts localqueues resourceflavors topologies workloadpriorityclasses; do
 	mv "$work/full/kueue.x-k8s.io_$kind.yaml" "$work/crd/"
 done
 mv "$work/short/kueue.x-k8s.io_workloads.yaml" "$work/crd/"

@@ -408,7 +408,7 @@ func (b *bench) roomAfter(gone ...*admission.Remembered) bool {
 		}
 		for i, set := range m.Admission.Plan.Sets {
 			for _, slot := range set.Slots {
-				amount := m.Workload.Spec.PodSets[i].Request.Times(slot.Count)
+				amount := m.Workload.Spec.PodSets[i].Load().Times(slot.Count)
 				if amount.Within(inv.Used(slot.Node)) {
 					inv.Give(slot.Node, amount)
 				}

@@ -45,7 +45,6 @@ func All() []Ignored {
 			"spec.admissionScope.admissionMode",
 		}},
 		{kueueVersion.WithKind("LocalQueue"), []string{"spec.fairSharing.weight"}},
-		{kueueVersion.WithKind("AdmissionCheck"), nil},
 		{volcanoVersion.WithKind("Queue"), []string{
 			"spec.extendClusters.name", "spec.extendClusters.weight", "spec.extendClusters.capacity",
 			"spec.affinity.nodeGroupAffinity.requiredDuringSchedulingIgnoredDuringExecution",
