@@ -48,7 +48,7 @@ func (p *pass) begin(r *record, a *Admission, spec *gang.Spec, f *queue.Flavor, 
 
 // outranked says whether a gang that this pass takes back could take r back in turn once
 // it waits again. It is no claim yet, so r waits for the next pass, which comes at once.
-func (p *pass) outranked(r *record, leaf int, charge quota.Resources) bool {
+func (p *pass) outranked(r *record, charge quota.Resources) bool {
 	for i := range p.d.Evict {
 		e := p.s.records[p.d.Evict[i].Key]
 		q := p.s.queues[e.w.Queue]

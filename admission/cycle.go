@@ -173,7 +173,7 @@ func (p *pass) member(g *queue.Group) *queue.Workload {
 	for i := p.cursor[g]; i < len(g.Members); i++ {
 		w := g.Members[i]
 		r := p.s.records[w.Key]
-		if !p.admitted[w.Key] && !p.nominated[w.Key] && !p.waits(r) && !(p.stuck(r) && p.s.returns(r)) {
+		if !p.admitted[w.Key] && !p.nominated[w.Key] && !p.waits(r) && (!p.stuck(r) || !p.s.returns(r)) {
 			p.cursor[g] = i
 			return w
 		}
@@ -386,7 +386,7 @@ func (p *pass) fits(leaf int, charge quota.Resources) (quota.Lack, bool) {
 
 // admit takes what o offers, grown to the largest size that fits.
 func (p *pass) admit(r *record, leaf int, o offer) {
-	if p.outranked(r, leaf, o.charge) {
+	if p.outranked(r, o.charge) {
 		p.admitted[r.w.Key] = true // not tried again in this pass
 		return
 	}

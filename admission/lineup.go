@@ -19,6 +19,7 @@ type lineup struct {
 
 func (l *lineup) Len() int           { return len(l.groups) }
 func (l *lineup) Less(i, j int) bool { return compareLimits(l.shortFirst, l.next[i], l.next[j]) < 0 }
+
 func (l *lineup) Swap(i, j int) {
 	l.groups[i], l.groups[j] = l.groups[j], l.groups[i]
 	l.next[i], l.next[j] = l.next[j], l.next[i]

@@ -372,7 +372,7 @@ func (p *pass) takeOver(x nominee) bool {
 		free = free && need.Within(p.inv.Free(node))
 	}
 	p.inv.Undo(mark)
-	if _, ok := p.today.Fits(x.leaf, x.offer.charge); !ok || !free || !p.ownFits(x.r, x.leaf, x.offer.charge) || p.outranked(x.r, x.leaf, x.offer.charge) {
+	if _, ok := p.today.Fits(x.leaf, x.offer.charge); !ok || !free || !p.ownFits(x.r, x.leaf, x.offer.charge) || p.outranked(x.r, x.offer.charge) {
 		return false
 	}
 	for _, h := range k.rooms {

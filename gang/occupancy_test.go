@@ -13,8 +13,11 @@ import (
 func TestCutTakesLeast(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := NewGrid(8, []Profile{
-			{Name: "1g", Size: 1, Starts: []int{0, 1, 2, 3, 4, 5, 6}}, {Name: "2g", Size: 2, Starts: []int{0, 2, 4}},
-			{Name: "3g", Size: 4, Starts: []int{0, 4}}, {Name: "4g", Size: 4, Starts: []int{0}}, {Name: "7g", Size: 8, Starts: []int{0}},
+			{Name: "1g", Size: 1, Starts: []int{0, 1, 2, 3, 4, 5, 6}},
+			{Name: "2g", Size: 2, Starts: []int{0, 2, 4}},
+			{Name: "3g", Size: 4, Starts: []int{0, 4}},
+			{Name: "4g", Size: 4, Starts: []int{0}},
+			{Name: "7g", Size: 8, Starts: []int{0}},
 		})
 		cards := rapid.SliceOfN(rapid.Uint64Range(0, 255), 1, 3).Draw(t, "cards")
 		profile := rapid.IntRange(0, 4).Draw(t, "profile")

@@ -50,9 +50,10 @@ func (w *world) reserved(wl *kueue.Workload, states ...string) *kueue.Workload {
 	return wl
 }
 
-// says is what the check's controller says of the workload.
-func (w *world) says(wl *kueue.Workload, name string, state kueue.CheckState, change ...func(*kueue.AdmissionCheckState)) {
+// says is what the controller of the check budget says of the workload.
+func (w *world) says(wl *kueue.Workload, state kueue.CheckState, change ...func(*kueue.AdmissionCheckState)) {
 	w.t.Helper()
+	const name = "budget"
 	w.eventually(name+" says "+string(state)+" of "+wl.Name, func() string {
 		wl = get(w, wl)
 		old := wl.DeepCopy()
@@ -102,14 +103,14 @@ func TestAdmissionChecks(t *testing.T) {
 	w.create(next)
 	w.waits(next, "Quota") // what is reserved is charged
 	again()
-	w.says(wl, "budget", kueue.CheckStateReady)
+	w.says(wl, kueue.CheckStateReady)
 	wl = w.admitted(wl)
 	for _, p := range w.pods(wl, 2) {
 		w.released(p)
 	}
 
 	again()
-	w.says(wl, "budget", kueue.CheckStateRetry, func(s *kueue.AdmissionCheckState) { s.RequeueAfterSeconds = ptr.To[int32](3600) })
+	w.says(wl, kueue.CheckStateRetry, func(s *kueue.AdmissionCheckState) { s.RequeueAfterSeconds = ptr.To[int32](3600) })
 	wl = w.evicted(wl, kueue.WorkloadEvictedByAdmissionCheck)
 	if wl.Status.RequeueState == nil || wl.Status.RequeueState.RequeueAt == nil {
 		t.Errorf("evicted with no time to come back: %+v", wl.Status.RequeueState)
@@ -122,7 +123,7 @@ func TestAdmissionChecks(t *testing.T) {
 	w.waits(wl, "Backoff")
 
 	w.reserved(next, "budget Pending")
-	w.says(next, "budget", kueue.CheckStateRejected)
+	w.says(next, kueue.CheckStateRejected)
 	next = w.evicted(next, "DeactivatedDueToAdmissionCheck")
 	if *next.Spec.Active {
 		t.Error("a rejected workload may come back")
@@ -141,7 +142,7 @@ func TestAdmissionCheckIsDropped(t *testing.T) {
 	wl := w.workload("train", 1, 4)
 	w.create(wl)
 	w.reserved(wl, "budget Pending")
-	w.says(wl, "budget", kueue.CheckStateRetry)
+	w.says(wl, kueue.CheckStateRetry)
 	w.eventually("back-off", func() string {
 		if s := get(w, wl).Status.RequeueState; s != nil && s.RequeueAt != nil {
 			return ""

@@ -118,6 +118,7 @@ func socialGang(key string, wl *kueue.Workload) *social {
 				b.shy = nodeKey(t.TopologyKey)
 			case mustJoin: // of pods that are not of the gang it matters where they are
 				b.hungry = !slices.ContainsFunc(o.sets, func(set labels.Set) bool { return c.pods.Matches(set) })
+			case wouldShun, wouldJoin: // wishes bind nobody else
 			}
 			o.bonds = append(o.bonds, b)
 		})

@@ -30,9 +30,9 @@ func shuns(spec *corev1.PodSpec, chosen *metav1.LabelSelector) {
 	*terms = append(*terms, corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: chosen})
 }
 
-// band is a gang whose pods carry a label and run until it is deleted.
-func band(name string, pods int32, each int64, change func(*corev1.PodSpec)) *batchv1.Job {
-	j := job(apart, name, "main", pods, gpus(each))
+// band is a gang whose pods have a GPU each, carry a label, and run until it is deleted.
+func band(name string, pods int32, change func(*corev1.PodSpec)) *batchv1.Job {
+	j := job(apart, name, "main", pods, gpus(1))
 	lasting(j)
 	j.Spec.Template.Labels = map[string]string{"app": name}
 	change(&j.Spec.Template.Spec)
@@ -65,7 +65,7 @@ func TestKeepsApart(t *testing.T) {
 			eventually(t, p.Name+" runs", func() error { return s.runs(t, p) })
 		}
 
-		single := band("single", 5, 1, func(spec *corev1.PodSpec) {
+		single := band("single", 5, func(spec *corev1.PodSpec) {
 			shuns(spec, labelled("app", "single"))
 			shuns(spec, labelled("tier", "online"))
 		})
@@ -74,12 +74,12 @@ func TestKeepsApart(t *testing.T) {
 		s.hold(t, single, func(by map[string]int) bool { return len(by) == 5 })
 
 		// The fullest node is that of a pod which would not have this gang beside it.
-		batch := band("batch", 2, 1, func(*corev1.PodSpec) {})
+		batch := band("batch", 2, func(*corev1.PodSpec) {})
 		batch.Spec.Template.Labels["tier"] = "batch"
 		s.create(t, batch)
 		s.allRun(t, batch, 2, "gpu-0", "gpu-2", "gpu-3", "gpu-4", "gpu-5")
 
-		crowd := band("crowd", 6, 1, func(spec *corev1.PodSpec) {
+		crowd := band("crowd", 6, func(spec *corev1.PodSpec) {
 			shuns(spec, labelled("app", "crowd"))
 			shuns(spec, labelled("tier", "online"))
 		})
@@ -88,7 +88,7 @@ func TestKeepsApart(t *testing.T) {
 		s.withdraw(t, crowd)
 
 		even := func(name string, pods, least int32) *batchv1.Job {
-			return band(name, pods, 1, func(spec *corev1.PodSpec) {
+			return band(name, pods, func(spec *corev1.PodSpec) {
 				c := corev1.TopologySpreadConstraint{MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: labelled("app", name)}
 				if least > 0 {
 					c.MinDomains = ptr.To(least)

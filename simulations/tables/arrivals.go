@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
-	"math/rand"
+	"math/rand" //nolint:depguard // the published figures were drawn with this generator
 	"path/filepath"
 	"slices"
 	"strings"

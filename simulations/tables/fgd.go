@@ -3,7 +3,7 @@ package tables
 import (
 	"fmt"
 	"math"
-	"math/rand"
+	"math/rand" //nolint:depguard // the published figures were drawn with this generator
 	"strconv"
 
 	"sluice.dev/sluice/gang"
@@ -215,7 +215,7 @@ func (s *series) note() {
 		c = &column{}
 		s.columns[at] = c
 	}
-	c.allocated = append(c.allocated, rounded(float64(s.used)/gpus/10, 2))
+	c.allocated = append(c.allocated, rounded(float64(s.used)/gpus/10))
 	if s.by == nil {
 		return
 	}
@@ -223,17 +223,17 @@ func (s *series) note() {
 	for _, x := range s.by {
 		sum += x
 	}
-	sum = rounded(sum, 2)
+	sum = rounded(sum)
 	c.fragmented = append(c.fragmented, sum)
-	c.ofIdle = append(c.ofIdle, rounded(100*sum/float64(s.total-s.used), 2))
+	c.ofIdle = append(c.ofIdle, rounded(100*sum/float64(s.total-s.used)))
 }
 
 func (s *series) close(out *Packing) {
 	for at := 0; s.columns[at] != nil; at++ {
 		c := s.columns[at]
-		out.Allocated = append(out.Allocated, rounded(mean(c.allocated), 2))
+		out.Allocated = append(out.Allocated, rounded(mean(c.allocated)))
 		if s.by != nil {
-			out.Fragmented = append(out.Fragmented, rounded(100*mean(c.fragmented)/wholeGPU/(float64(s.total)/wholeGPU), 2))
+			out.Fragmented = append(out.Fragmented, rounded(100*mean(c.fragmented)/wholeGPU/(float64(s.total)/wholeGPU)))
 			out.OfIdle = append(out.OfIdle, mean(c.ofIdle))
 		}
 	}

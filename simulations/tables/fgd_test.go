@@ -45,7 +45,7 @@ func TestMeansAddUpLikeNumpy(t *testing.T) {
 	if got := pairwise(v); got != 1<<53+14 {
 		t.Errorf("got %v", got)
 	}
-	if rounded(.125, 2) != .12 || rounded(.375, 2) != .38 {
+	if rounded(.125) != .12 || rounded(.375) != .38 {
 		t.Error("halves are not rounded to even")
 	}
 }

@@ -72,12 +72,11 @@ const gpusMost = 8
 
 // host is a node's cards and what is left on it.
 type host struct {
-	model     int
-	gpus      int
-	cpu       int64 // left, thousandths of a core
-	left      [gpusMost]int64
-	accepted  map[string]bool // classes of pods, see Clustering
-	remaining int64           // of all GPUs, thousandths
+	model    int
+	gpus     int
+	cpu      int64 // left, thousandths of a core
+	left     [gpusMost]int64
+	accepted map[string]bool // classes of pods, see Clustering
 }
 
 // fragments works out how much of a node is of no use to a typical pod, and

@@ -41,8 +41,8 @@ func pairwise(v []float64) float64 {
 	}
 }
 
-// rounded is x with so many digits after the point, halves to even.
-func rounded(x float64, digits int) float64 {
-	scale := math.Pow10(digits)
+// rounded is x with two digits after the point, halves to even.
+func rounded(x float64) float64 {
+	const scale = 100
 	return math.RoundToEven(x*scale) / scale
 }

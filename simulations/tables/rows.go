@@ -2,6 +2,7 @@ package tables
 
 import (
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -61,9 +62,9 @@ func ReadRows(path string) ([]Row, error) {
 	for line := 1; ; line++ {
 		fields, err := in.Read()
 		switch {
-		case err == io.EOF && line > 1:
+		case errors.Is(err, io.EOF) && line > 1:
 			return rows, nil
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			return nil, fmt.Errorf("%s:1: no header, want %s", path, strings.Join(rowColumns, ","))
 		case err != nil:
 			return nil, fmt.Errorf("%s:%d: %w", path, line, err)
