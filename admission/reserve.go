@@ -60,7 +60,14 @@ func (p *pass) reserve(r *record, leaf int, offers []offer) {
 		return
 	}
 	for _, o := range offers {
-		if k, ok := p.earliest(r, leaf, o); ok {
+		k, ok := p.earliest(r, leaf, o)
+		if ok && len(k.ending) == 0 && !k.start.After(p.now) {
+			// Room and quota are there, and kept for others. It must not have them, and so
+			// must not keep them from those who would be gone in time: it is no worse off
+			// for them, and has its own room kept once the others have theirs.
+			return
+		}
+		if ok {
 			k.beside, k.at = slices.Clone(p.promised), p.now
 			p.keep(k)
 			return
