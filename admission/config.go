@@ -15,6 +15,11 @@ type Config struct {
 	// the shorter limit before who declares a longer one or none. Who is first in the
 	// queue stays so, and has room kept, so nobody starves.
 	ShortestFirst bool
+	// MostActs is how many gangs one cycle admits at most; 0 has no bound. While the
+	// writes of a decision are under way nothing else is decided and no pod of those
+	// admitted is released, so a backlog that fits is better let in by pieces. The next
+	// cycle goes on where this one stopped.
+	MostActs int
 	// RecoveryWindow is how long an admitted gang may miss pods that it needs before
 	// it is taken back whole.
 	RecoveryWindow time.Duration

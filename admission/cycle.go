@@ -20,6 +20,10 @@ func Cycle(s *State, now time.Time) Decision {
 	p := newPass(s, now)
 	defer p.close()
 	p.run()
+	if p.cut {
+		p.d.looked = nil // others were not looked at; the next pass, which comes at once, says why they wait
+		return p.d
+	}
 	p.explain()
 	return p.d
 }
@@ -41,7 +45,9 @@ func (p *pass) run() {
 	p.d.beside = slices.Clone(p.promised)
 	p.loosened = !slices.EqualFunc(p.d.beside, p.s.beside, sameKept)
 	p.contest()
-	p.grow()
+	if !p.cut {
+		p.grow()
+	}
 	p.release()
 	if p.starts > 0 {
 		p.d.kept = nil // what is kept was worked out before all was known to start
@@ -51,6 +57,7 @@ func (p *pass) run() {
 // pass is one cycle: the state, the books it tries on, and what it decided so far.
 type pass struct {
 	mute  bool // reasons are a code alone: nobody is told them
+	cut   bool // it admitted as many as it may
 	s     *State
 	now   time.Time
 	d     Decision
@@ -125,6 +132,10 @@ func (p *pass) contest() {
 		q.asked = false // gangs were moved since
 	}
 	for {
+		if most := p.s.cfg.MostActs; most > 0 && len(p.d.Admit) >= most {
+			p.cut = true
+			return
+		}
 		claim := p.arena.Best()
 		if claim.Workload == nil {
 			return

@@ -85,6 +85,11 @@ func (w *world) run(t *testing.T, d *datadriven.TestData) string {
 		w.s.Apply(ConfigSeen{c})
 	case "policy":
 		w.policy(t, fields("- "+strings.Join(args(d), " ")))
+	case "pass": // one cycle alone, with how many are told a reason
+		d := Cycle(w.s, w.now)
+		w.s.Apply(Assumed{d})
+		w.carry(&d)
+		return strings.Join(append(tell(&d), fmt.Sprintf("%d told\n", len(d.Verdicts))), "\n")
 	case "cycle":
 		return w.cycle(t)
 	case "at":
@@ -133,6 +138,8 @@ func (w *world) policy(t *testing.T, l line) {
 		switch o[0] {
 		case "shortest-first":
 			c.ShortestFirst = true
+		case "most":
+			c.MostActs = int(number(t, o[1]))
 		case "reservations":
 			c.Reservations = int(number(t, o[1]))
 		default:

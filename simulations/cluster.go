@@ -27,6 +27,7 @@ type Cluster struct {
 	trace *trace
 
 	policy    Policy
+	mostActs  int // of admission.Config
 	nodes     map[string]*nodeObject
 	queues    map[string]*Queue
 	workloads map[string]*workloadObject

@@ -272,3 +272,22 @@ func TestRestless(t *testing.T) {
 		}
 	}
 }
+
+// TestLetInByPieces: a controller that admits one gang in a cycle breaks no promise, and
+// ends as many.
+func TestLetInByPieces(t *testing.T) {
+	for seed := range uint64(6) {
+		s, err := Parse("f.yaml", []byte(drawStory(seed, 80, nil).whole()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, b := runOnce(s, Options{}), runOnce(s, Options{mostActs: 1})
+		if a.Broken != nil || b.Broken != nil {
+			t.Fatalf("seed %d: %v, by pieces %v", seed, a.Broken, b.Broken)
+		}
+		all, pieces := strings.Count(a.Trace, "\n  ends "), strings.Count(b.Trace, "\n  ends ")
+		if all == 0 || all != pieces {
+			t.Errorf("seed %d: %d gangs end, by pieces %d", seed, all, pieces)
+		}
+	}
+}

@@ -26,8 +26,9 @@ type Options struct {
 	// Calm ends what Watch and Clock do at that time; 0: they do not end.
 	Calm time.Duration
 
-	hooks hooks
-	blind bool // nothing is checked on the way
+	hooks    hooks
+	mostActs int  // of admission.Config
+	blind    bool // nothing is checked on the way
 	// terse leaves charges out of the trace, and lets a new controller be compared
 	// with the running one at some instants by lot instead of all: for long stories.
 	terse bool
@@ -155,6 +156,7 @@ func newRun(s *Scenario, o Options) *run {
 		fault = o.Fault()
 	}
 	r := &run{s: s, blind: o.blind, hooks: o.hooks, seed: o.Seed, clock: clock, trace: t, cluster: newCluster(s, clock, o.Seed, fault, t)}
+	r.cluster.mostActs = o.mostActs
 	r.journal = newJournal(r.cluster)
 	if o.Watch {
 		r.watch = newWatch(o.Seed, clock, o.Calm)
@@ -366,7 +368,9 @@ func (r *run) restart() {
 
 // fresh is the state of a controller that has read the whole cluster.
 func (c *Cluster) fresh(order *rand.Rand) *admission.State {
-	s := admission.NewState(config(&c.policy))
+	policy := config(&c.policy)
+	policy.MostActs = c.mostActs
+	s := admission.NewState(policy)
 	conv := converter{s.Space}
 	for _, ch := range c.Snapshot(order) {
 		s.Apply(conv.event(ch))

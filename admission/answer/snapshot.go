@@ -137,6 +137,7 @@ type Policy struct {
 	ReserveAfter   Duration `json:"reserveAfter"`
 	Reservations   int      `json:"reservations"`
 	ShortestFirst  bool     `json:"shortestFirst,omitempty"`
+	MostActs       int      `json:"mostActs,omitempty"` // admissions in a cycle
 	RecoveryWindow Duration `json:"recoveryWindow"`
 	MinRuntime     Duration `json:"minRuntime"`
 	GrowEvery      Duration `json:"growEvery"`
@@ -458,7 +459,7 @@ func writePlan(p gang.Plan) []SetPlan {
 
 func writePolicy(c admission.Config) Policy {
 	return Policy{
-		ReserveAfter: Duration(c.ReserveAfter), Reservations: c.Reservations, ShortestFirst: c.ShortestFirst, RecoveryWindow: Duration(c.RecoveryWindow),
+		ReserveAfter: Duration(c.ReserveAfter), Reservations: c.Reservations, ShortestFirst: c.ShortestFirst, MostActs: c.MostActs, RecoveryWindow: Duration(c.RecoveryWindow),
 		MinRuntime: Duration(c.MinRuntime), GrowEvery: Duration(c.GrowEvery), FairReclaim: c.FairReclaim,
 		HalfLife: Duration(c.HalfLife), RetryBase: Duration(c.RetryBase), RetryMost: Duration(c.RetryMost),
 	}

@@ -94,7 +94,7 @@ func (r *reader) bounds(where string, a Amounts) map[int]int64 {
 
 func (r *reader) policy(p Policy) admission.Config {
 	return admission.Config{
-		ReserveAfter: time.Duration(p.ReserveAfter), Reservations: p.Reservations, ShortestFirst: p.ShortestFirst, RecoveryWindow: time.Duration(p.RecoveryWindow),
+		ReserveAfter: time.Duration(p.ReserveAfter), Reservations: p.Reservations, ShortestFirst: p.ShortestFirst, MostActs: p.MostActs, RecoveryWindow: time.Duration(p.RecoveryWindow),
 		MinRuntime: time.Duration(p.MinRuntime), GrowEvery: time.Duration(p.GrowEvery), FairReclaim: p.FairReclaim,
 		HalfLife: time.Duration(p.HalfLife), RetryBase: time.Duration(p.RetryBase), RetryMost: time.Duration(p.RetryMost),
 	}

@@ -32,6 +32,7 @@ type position struct{ at, of int }
 
 // New returns a world of the image as of now. The image can be used again.
 func New(im admission.Image, now time.Time) *World {
+	im.Config.MostActs = 0 // all that would be done is asked for, in however many steps
 	im.Workloads = slices.Clone(im.Workloads)
 	for i := range im.Workloads { // everybody is told anew
 		m := &im.Workloads[i]

@@ -223,6 +223,19 @@ func (r *runner) step(ctx context.Context) {
 		r.pause, r.retryAt = 0, time.Time{}
 		r.changed = true
 		r.ingest(ctx, r.inbox.take())
+		r.between()
+	}
+}
+
+// between does what must not wait until a backlog has been let in, which takes many
+// steps.
+func (r *runner) between() {
+	r.endEvictions()
+	r.report(r.clock.Now())
+	select {
+	case <-r.asked():
+		r.copies.Put(r.state.Image(), r.clock.Now())
+	default:
 	}
 }
 

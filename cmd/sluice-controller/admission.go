@@ -62,10 +62,14 @@ func (b *openBook) open(path string) (kube.Journal, error) {
 	return j, nil
 }
 
+// mostActs is how many gangs one cycle admits: four times what is written at a time.
+const mostActs = 256
+
 // policy is the core's policy as the owner wants it.
 func policy(p config.Policy) admission.Config {
 	c := admission.DefaultConfig()
 	c.ReserveAfter = p.ReserveAfter
+	c.MostActs = mostActs
 	c.RecoveryWindow = p.RecoveryWindow
 	c.MinRuntime = p.MinRuntime
 	c.GrowEvery = p.GrowEvery
