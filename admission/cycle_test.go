@@ -200,6 +200,9 @@ func (w *world) dimension(name string) int {
 	if name == "gpu" {
 		name = "nvidia.com/gpu"
 	}
+	if flavor, ok := strings.CutSuffix(name, "/gpu"); ok && flavor != "nvidia.com" {
+		name = flavor + ":nvidia.com/gpu"
+	}
 	return w.s.Space.Index(name)
 }
 
@@ -301,6 +304,18 @@ func (w *world) queue(t *testing.T, l line) *queue.Queue {
 			q.UserMax = w.amounts(t, o[1])
 		case "closed":
 			q.Closed = true
+		case "flavors": // pools of nodes by their label kind; amounts name its cards FLAVOR/gpu
+			gpu := w.dimension("gpu")
+			for name := range strings.SplitSeq(o[1], ",") {
+				q.Flavors = append(q.Flavors, queue.Flavor{
+					Name: name, All: []gang.Requirement{{Key: "kind", Op: gang.In, Values: []string{name}}},
+					Dims: map[int]int{gpu: w.dimension(name + "/gpu")},
+				})
+			}
+		case "borrow-first":
+			q.BorrowFirst = true
+		case "preempt-first":
+			q.PreemptFirst = true
 		default:
 			t.Fatalf("queue %s: unknown option %s", l.name, o[0])
 		}

@@ -22,12 +22,7 @@ import (
 // still differs: a claim that could count on a gang that returns is looked at an event
 // later where the order of the two queues has turned meanwhile.
 func TestShortCuts(t *testing.T) {
-	if seed := flag.Lookup("rapid.seed"); seed != nil && seed.Value.String() == "0" {
-		if err := seed.Value.Set("1"); err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = seed.Value.Set("0") }()
-	}
+	sameStories(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		w := drawWorld(t, rt)
 		for range rapid.IntRange(10, 50).Draw(rt, "steps") {
@@ -37,6 +32,17 @@ func TestShortCuts(t *testing.T) {
 			w.advance(rt)
 		}
 	})
+}
+
+// sameStories has rapid draw the same in every run, if no seed was asked for.
+func sameStories(t *testing.T) {
+	t.Helper()
+	if seed := flag.Lookup("rapid.seed"); seed != nil && seed.Value.String() == "0" {
+		if err := seed.Value.Set("1"); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = seed.Value.Set("0") })
+	}
 }
 
 // compare lets both states decide.
