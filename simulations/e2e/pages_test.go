@@ -128,7 +128,10 @@ func TestPages(t *testing.T) {
 	b.Visit(at + "map")
 	b.Until(card + `[1]?.includes("3g.20gb free; 3g.20gb free")`)
 	b.Picture("e2e-map-before")
-	defer s.machine(t, "mig-0 clear 1", "mig-0 cut 1 3g.20gb@4 3g.20gb@0")
+	defer func() { // the next test may stop the device plugin at once
+		s.machine(t, "mig-0 clear 1", "mig-0 cut 1 3g.20gb@4 3g.20gb@0")
+		s.offers(t, "mig-0", "mig-7g.40gb", 0)
+	}()
 	s.machine(t, "mig-0 clear 1", "mig-0 cut 1 7g.40gb")
 	b.Until(card + `[1]?.includes("7g.40gb free")`)
 
