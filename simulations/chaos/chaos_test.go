@@ -53,7 +53,9 @@ func TestFailOverAndUpgrade(t *testing.T) {
 	for _, violation := range report.Violations {
 		t.Error(violation)
 	}
-	if len(report.FailOvers) < 2 || report.Released == 0 || report.Jobs == 0 {
+	// A leader that was killed may be started again in time to lead again; one that is held
+	// may not.
+	if len(report.FailOvers) == 0 || report.Released == 0 || report.Jobs == 0 {
 		t.Errorf("the lead changed hands %d times, %d pods of %d Jobs were released: too little happened", len(report.FailOvers), report.Released, report.Jobs)
 	}
 	if !t.Failed() {
