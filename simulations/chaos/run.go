@@ -118,6 +118,8 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	if err == nil {
 		err = r.finish(inner)
 	}
+	r.mu.Lock() // it is still watched who leads
+	defer r.mu.Unlock()
 	r.report.Took = time.Since(begin)
 	return r.report, err
 }
